@@ -52,6 +52,8 @@ CREATE TABLE IF NOT EXISTS textsim.corpus (
     boilerplate double precision CHECK (boilerplate > 0 AND boilerplate < 1),
     passages integer CHECK (passages BETWEEN 4 AND 1000),
     common_passages boolean NOT NULL DEFAULT false CHECK (passages IS NOT NULL OR NOT common_passages),
+    guards text[] NOT NULL DEFAULT '{}' CHECK (guards <@ '{numbers,negations,words}'),
+    guard_words text[] NOT NULL DEFAULT '{}' CHECK (('words' = ANY (guards)) = (guard_words <> '{}')),
     base bigint NOT NULL CHECK (base >= 0),
     golden_signature integer[] NOT NULL,
     golden_buckets integer[] NOT NULL,
@@ -99,6 +101,9 @@ COMMENT ON COLUMN textsim.corpus.passages
     'no fingerprints';
 COMMENT ON COLUMN textsim.corpus.common_passages
     IS 'whether passages are found although all their shingles are common';
+COMMENT ON COLUMN textsim.corpus.guards
+    IS 'what two texts must share, besides being similar, to be merged: numbers, negations or words';
+COMMENT ON COLUMN textsim.corpus.guard_words IS 'the words of the guard words, in normal form, sorted';
 COMMENT ON COLUMN textsim.corpus.base IS 'seed of the first round of hashing, computed from seed';
 COMMENT ON COLUMN textsim.corpus.golden_signature
     IS 'signature of a fixed text, computed again whenever the corpus is opened';
@@ -173,6 +178,9 @@ CREATE TABLE IF NOT EXISTS textsim.document (
     scope text CHECK (octet_length(scope) <= 200),
     -- the number of the scope: the first 8 bytes of its SHA-256 hash; documents of different parts never meet
     part bigint GENERATED ALWAYS AS (textsim._part(scope)) STORED,
+    -- the hash of what the guards of the corpus count; documents with different guards are never merged. NULL without
+    -- guards
+    guard bigint,
     word_ids integer[],  -- ids of the words of the normal form, in order; NULL until a worker has given all words ids
     -- num_hashes values of 16 bits, or in an exact corpus integer[], the low 32 bits of the smallest shingle
     -- values; empty for a text without words

@@ -10,13 +10,20 @@ CREATE OR REPLACE FUNCTION textsim._may_reach(a integer, b integer, threshold do
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN least(a, b)::double precision / greatest(a, b) >= threshold;
 
--- Whether the documents of two keys are taken for one: they match, and nobody judged them different.
--- Each way to keep twins out asks this function.
-CREATE OR REPLACE FUNCTION textsim._merges(c textsim.corpus, key text, other_key text, similarity double precision)
+-- Whether two documents with these guards may be merged; NULL in a corpus without guards.
+CREATE OR REPLACE FUNCTION textsim._have_equal_guards(guard bigint, other_guard bigint) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN guard IS NOT DISTINCT FROM other_guard;
+
+-- Whether the documents of two keys are taken for one: they match, their guards are equal, and nobody judged them
+-- different. Each way to keep twins out asks this function.
+CREATE OR REPLACE FUNCTION textsim._merges(
+    c textsim.corpus, key text, other_key text, similarity double precision, guard bigint, other_guard bigint)
 RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
-    RETURN textsim._is_match(similarity, c.threshold) AND NOT EXISTS (
+    RETURN textsim._is_match(similarity, c.threshold) AND textsim._have_equal_guards(guard, other_guard)
+        AND NOT EXISTS (
         SELECT FROM textsim.judgement j
         WHERE j.origin = coalesce(c.origin, c.id) AND j.verdict = 'different'
             AND j.a = least(key COLLATE "C", other_key) AND j.b = greatest(key COLLATE "C", other_key));

@@ -281,7 +281,8 @@ END $$;
 -- A text as its corpus would store it. In an exact corpus the shingle values are distinct, and the buckets its prefix.
 DO $do$ BEGIN
     CREATE TYPE textsim._sketched AS (
-        shingle_values bigint[], shingle_count integer, signature integer[], buckets integer[], part bigint);
+        shingle_values bigint[], shingle_count integer, signature integer[], buckets integer[], part bigint,
+        guard bigint);
 EXCEPTION WHEN duplicate_object THEN
 END $do$;
 
@@ -305,6 +306,7 @@ BEGIN
     s.signature := textsim._signature(c, s.shingle_values);
     s.buckets := textsim._stored_buckets(c, s.signature, part);
     s.part := part;
+    s.guard := textsim._guard(c.guards, c.guard_words, form);
     RETURN s;
 END $$;
 

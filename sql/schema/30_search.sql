@@ -153,8 +153,9 @@ END $$;
 -- The documents of a corpus that are similar to the given buckets and words, best first.
 CREATE OR REPLACE FUNCTION textsim._search(
     c textsim.corpus, own_buckets integer[], own_values bigint[], own_form text, own_ids integer[], own_count integer,
-    own_key text, threshold double precision, max_results integer, of_language text, of_part bigint)
-RETURNS TABLE (key text, similarity double precision)
+    own_key text, threshold double precision, max_results integer, of_language text, of_part bigint,
+    of_guard bigint DEFAULT NULL)
+RETURNS TABLE (key text, similarity double precision, guard bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -164,10 +165,11 @@ DECLARE
     shingles text[];
     keys text[] := '{}';
     scores double precision[] := '{}';
+    guards bigint[] := '{}';
     score double precision;
 BEGIN
-    FOR d IN EXECUTE format('SELECT * FROM textsim.%I($1, $2, $3, $4, $5, $6)', '_candidates_' || c.id)
-        USING own_buckets, own_count, own_key, threshold, of_language, of_part
+    FOR d IN EXECUTE format('SELECT * FROM textsim.%I($1, $2, $3, $4, $5, $6, $7)', '_candidates_' || c.id)
+        USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard
     LOOP
         -- The words of the text have no ids yet. Only word shingles up to 3 are compared by word ids, and only
         -- with documents that have them.
@@ -188,11 +190,12 @@ BEGIN
         IF textsim._is_match(score, threshold) THEN
             keys := keys || d.key;
             scores := scores || score;
+            guards := guards || d.guard;
         END IF;
     END LOOP;
     IF keys <> '{}' THEN
         RETURN QUERY
-            SELECT m.key, m.similarity FROM unnest(keys, scores) m (key, similarity)
+            SELECT m.key, m.similarity, m.guard FROM unnest(keys, scores, guards) m (key, similarity, guard)
             ORDER BY m.similarity DESC, m.key COLLATE "C"
             LIMIT max_results;
     END IF;
@@ -239,33 +242,34 @@ BEGIN
     IF d.id IS NULL THEN
         RETURN;
     END IF;
-    RETURN QUERY SELECT * FROM textsim._search(
+    RETURN QUERY SELECT s.key, s.similarity FROM textsim._search(
         c, CASE WHEN c.bands IS NULL THEN d.buckets[1:textsim._count_rows(d.shingle_count, threshold)]
             ELSE d.buckets END,
-        NULL, d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language, d.part);
+        NULL, d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language, d.part) s;
 END $$;
 
--- A query for the ids of documents that share buckets, and how many, in all parts or in one.
-CREATE OR REPLACE FUNCTION textsim._meetings(c textsim.corpus, part bigint) RETURNS text
+-- A query for the ids of documents that share buckets, and how many, in all parts or in one; of documents that may be
+-- merged also their guard, so that texts of one template do not all meet.
+CREATE OR REPLACE FUNCTION textsim._meetings(c textsim.corpus, part bigint, for_merges boolean DEFAULT false) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN format(CASE WHEN part IS NULL
-    THEN $query$
-        SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
-        FROM textsim.%1$I x
-        JOIN textsim.%1$I y ON y.bucket = x.bucket AND x.document_id < y.document_id
-        GROUP BY x.document_id, y.document_id
-        $query$
-    -- The band rows have no index on their documents, so the signatures give the buckets.
-    ELSE $query$
-        SELECT x.id AS x, y.document_id AS y, count(*) AS shared
-        FROM textsim.%2$I x
-        CROSS JOIN LATERAL unnest(
-            textsim._in_part(textsim._buckets(x.signature, %3$L, %4$L), x.part)) q (bucket)
-        JOIN textsim.%1$I y ON y.bucket = q.bucket AND x.id < y.document_id
-        WHERE x.part = %5$L
-        GROUP BY x.id, y.document_id
-        $query$ END,
-    'band_' || c.id, 'document_' || c.id, c.bands, c.rows, part);
+RETURN format($query$
+    SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
+    FROM %1$s x JOIN %1$s y ON y.bucket = x.bucket AND x.document_id < y.document_id%2$s
+    GROUP BY x.document_id, y.document_id
+    $query$,
+    format(CASE
+        -- The band rows have no index on their documents, so the signatures give the buckets.
+        WHEN part IS NOT NULL THEN $query$(
+            SELECT q.bucket, d.id AS document_id, d.guard
+            FROM textsim.%2$I d
+            CROSS JOIN LATERAL unnest(
+                textsim._in_part(textsim._buckets(d.signature, %3$L, %4$L), d.part)) q (bucket)
+            WHERE d.part = %5$L)$query$
+        WHEN for_merges AND c.guards <> '{}' THEN $query$(
+            SELECT r.bucket, r.document_id, d.guard
+            FROM textsim.%1$I r JOIN textsim.%2$I d ON d.id = r.document_id)$query$
+        ELSE 'textsim.%1$I' END, 'band_' || c.id, 'document_' || c.id, c.bands, c.rows, part),
+    CASE WHEN for_merges AND c.guards <> '{}' THEN ' AND y.guard = x.guard' ELSE '' END);
 
 -- The matches among pairs of ids of documents, with their exact similarity.
 -- STABLE, so that it sees the documents that the calling statement sees.
@@ -427,10 +431,10 @@ BEGIN
     part := textsim._part_of(c, scope);
     PERFORM textsim._warn_unindexed(c);
     threshold := textsim._search_threshold(c, threshold);
-    RETURN QUERY SELECT * FROM textsim._search(
+    RETURN QUERY SELECT s.key, s.similarity FROM textsim._search(
         c, textsim._stored_buckets(c, textsim._signature(c, shingle_values, threshold), part), shingle_values, form,
         NULL, CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, NULL, threshold, max_results,
-        language, part);
+        language, part) s;
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text, text)
     IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '
@@ -466,9 +470,9 @@ BEGIN
     END IF;
     part := textsim._part_of(c, scope);
     PERFORM textsim._warn_unindexed(c);
-    RETURN QUERY SELECT * FROM textsim._search(
+    RETURN QUERY SELECT s.key, s.similarity FROM textsim._search(
         c, textsim._stored_buckets(c, textsim._signature(c, shingle_values, any_similarity), part), shingle_values,
-        form, NULL, cardinality(shingle_values), NULL, any_similarity, k, language, part);
+        form, NULL, cardinality(shingle_values), NULL, any_similarity, k, language, part) s;
 END $$;
 COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
     IS 'Returns the k documents that are most similar to a text, and their exact similarity, best first, without a '
@@ -526,8 +530,9 @@ COMMENT ON FUNCTION textsim.candidates_of(text, text)
     '(shared), most first. Nothing is verified. Returns no rows if no document has the key. In a scoped '
     'corpus, only documents of its scope are found.';
 
-CREATE OR REPLACE FUNCTION textsim.pairs(
-    corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL, scope text DEFAULT NULL)
+-- The pairs of pairs(); or for_merges, only those whose guards are equal.
+CREATE OR REPLACE FUNCTION textsim._pairs(
+    corpus text, threshold double precision, language text, scope text, for_merges boolean)
 RETURNS TABLE (a text, b text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -577,7 +582,7 @@ BEGIN
             FROM pair p JOIN block a ON a.id = p.x JOIN block b ON b.id = p.y WHERE p.is_long
         ) n
         GROUP BY n.x_block, n.number
-        $query$, textsim._meetings(c, part), 'document_' || c.id,
+        $query$, textsim._meetings(c, part, for_merges), 'document_' || c.id,
             textsim._may_meet(c))
         USING textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END,
             threshold, c.unit, c.shingle_length
@@ -591,6 +596,14 @@ BEGIN
         USING c, batch.xs, batch.ys, threshold;
     END LOOP;
 END $$;
+
+CREATE OR REPLACE FUNCTION textsim.pairs(
+    corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL, scope text DEFAULT NULL)
+RETURNS TABLE (a text, b text, similarity double precision)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1000
+BEGIN ATOMIC
+    SELECT p.a, p.b, p.similarity FROM textsim._pairs($1, $2, $3, $4, false) p;
+END;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text, text)
     IS 'Returns each pair of similar documents with its exact similarity. Each pair is listed once, '
     'with a < b in byte order. threshold is as in matches(). If language is set, both documents '

@@ -93,9 +93,8 @@ BEGIN
     -- locks a document first.
     IF c.is_unique THEN
         sketched := textsim._sketched(c, form, part);
-        PERFORM textsim._lock_buckets(c.id, CASE WHEN c.bands IS NULL
-            THEN sketched.buckets[1:textsim._count_locks(sketched.shingle_count, c.threshold)]
-            ELSE sketched.buckets END, ARRAY[part]);
+        PERFORM textsim._lock_buckets(
+            c.id, textsim._buckets_to_lock(c, sketched.buckets, sketched.shingle_count, sketched.guard), ARRAY[part]);
     END IF;
     LOOP
         EXECUTE format('SELECT * FROM textsim.%I($1, $2, $3, $4, $5, $6, $7, $8)', '_write_' || c.id)
@@ -158,12 +157,12 @@ BEGIN
     EXECUTE format($query$
         UPDATE textsim.%I
         SET shingle_count = $2, expires_at = $3, source_id = coalesce($4, source_id), forced = $9, language = $5,
-            scope = $6, word_ids = CASE $8 WHEN '' THEN '{}'::integer[] END, signature = $7, fingerprints = $10,
+            scope = $6, guard = $11, word_ids = CASE $8 WHEN '' THEN '{}'::integer[] END, signature = $7, fingerprints = $10,
             normal_form = nullif($8, '')
         WHERE id = $1
         $query$, 'document_' || c.id)
     USING stored.id, sketched.shingle_count, expires_at, source, textsim._first_language(c, form), scope,
-        sketched.signature, form, twins <> '{}', textsim._fingerprints(c, form);
+        sketched.signature, form, twins <> '{}', textsim._fingerprints(c, form), sketched.guard;
     changed := textsim._changed_buckets(
         textsim._stored_buckets(c, stored.signature, stored.part), sketched.buckets);
     EXECUTE format('DELETE FROM textsim.%I WHERE bucket = ANY ($1) AND document_id = $2', 'band_' || c.id)

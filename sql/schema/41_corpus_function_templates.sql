@@ -8,26 +8,32 @@
 -- Sequential scans are off, because a plan from the time when the tables were empty is used when they are
 -- full.
 
+-- Up to how many documents with one guard are looked for in the buckets, instead of all documents of the buckets.
+CREATE OR REPLACE FUNCTION textsim._most_mates() RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 100;
+
 -- The function of a corpus that finds candidates, with names in braces for its settings.
 CREATE OR REPLACE FUNCTION textsim._candidates_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._candidates_{id}(
     own_buckets integer[], own_count integer, own_key text, threshold double precision, of_language text,
-    of_part bigint)
-RETURNS TABLE (key text, word_ids integer[], normal_form text, shingle_count integer)
+    of_part bigint, of_guard bigint)
+RETURNS TABLE (key text, word_ids integer[], normal_form text, shingle_count integer, guard bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off AS $$
 #variable_conflict use_column
+DECLARE
+    mates integer[];  -- the documents with the guard, if they are few
 BEGIN
-    RETURN QUERY
-        SELECT d.key, d.word_ids, d.normal_form, d.shingle_count
+    {mates}RETURN QUERY
+        SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard
         FROM textsim.document_{id} d
         WHERE d.id = ANY (array({candidates})) AND d.key IS DISTINCT FROM own_key
             AND (of_language IS NULL OR d.language = of_language)
-            AND (of_part IS NULL OR d.part = of_part){alive};
+            AND (of_part IS NULL OR d.part = of_part) AND (of_guard IS NULL OR d.guard = of_guard){alive};
 END $$;
 $template$;
 
@@ -58,12 +64,12 @@ BEGIN
     {keep_out}
     -- No row is returned if another transaction has just added the key.
     INSERT INTO textsim.document_{id} (
-        id, shingle_count, expires_at, source_id, forced, key, language, scope, word_ids, signature, fingerprints,
-        normal_form)
+        id, shingle_count, expires_at, source_id, forced, key, language, scope, guard, word_ids, signature,
+        fingerprints, normal_form)
     VALUES (
         textsim._checked_id(nextval('textsim.document_{id}_id_seq'), {id}), sketched.shingle_count,
         document_expires_at, source, {forced}, document_key, textsim._first_language(c, form), document_scope,
-        CASE form WHEN '' THEN '{}'::integer[] END, sketched.signature, {fingerprints}, nullif(form, ''))
+        sketched.guard, CASE form WHEN '' THEN '{}'::integer[] END, sketched.signature, {fingerprints}, nullif(form, ''))
     ON CONFLICT (key) DO NOTHING
     RETURNING id, 'written', fingerprints INTO stored.id, stored.outcome, own_fingerprints;
     {fingerprint_rows}
@@ -74,9 +80,10 @@ END $$;
 $template$;
 
 -- A template in which the settings of a corpus replace the names in braces.
--- candidates: in an exact corpus they share as many buckets as the sizes of both documents require. keep_out: the look
--- for twins of a unique corpus, whose text is sketched before it is locked; a text without candidates, as most are,
--- needs no function that is called by a dynamic statement.
+-- mates: texts of one template share their buckets, and differ in their guards. So those with the same guard may be far
+-- fewer. candidates: in an exact corpus they share as many buckets as the sizes of both documents require. keep_out:
+-- the look for twins of a unique corpus, whose text is sketched before it is locked; a text without candidates, as most
+-- are, needs no function that is called by a dynamic statement.
 CREATE OR REPLACE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -85,25 +92,37 @@ DECLARE
 BEGIN
     FOR name, value IN
         SELECT * FROM (VALUES
+            ('mates', CASE WHEN c.guards = '{}' THEN '' ELSE $part$IF of_guard IS NOT NULL THEN
+        mates := array(
+            SELECT d.id FROM textsim.document_{id} d WHERE d.guard = of_guard LIMIT textsim._most_mates() + 1);
+        IF cardinality(mates) > textsim._most_mates() THEN
+            mates := NULL;
+        END IF;
+    END IF;
+    $part$ END),
             ('candidates', CASE WHEN c.bands IS NULL THEN $part$
         SELECT f.document_id
         FROM (
             SELECT b.document_id, count(*) AS shared
             FROM unnest(own_buckets) q (bucket)
-            CROSS JOIN LATERAL (
-                SELECT r.document_id FROM textsim.band_{id} r WHERE r.bucket = q.bucket
+            CROSS JOIN LATERAL ({band_rows}
                 OFFSET 0  -- looked up bucket by bucket, whatever the size of the table was
             ) b
             GROUP BY b.document_id
             HAVING count(*) >= textsim._least_needed_rows(own_count, threshold)
         ) f
         JOIN textsim.document_{id} d ON d.id = f.document_id
-        WHERE textsim._is_candidate(f.shared, d.shingle_count, own_count, threshold)$part$
-            ELSE $part$
-        SELECT b.document_id FROM textsim.band_{id} b WHERE b.bucket = ANY (own_buckets)$part$ END),
+        WHERE textsim._is_candidate(f.shared, d.shingle_count, own_count, threshold)$part$ ELSE '{band_rows}' END),
+            ('band_rows', CASE WHEN c.guards = '{}' THEN $part$
+                SELECT r.document_id FROM textsim.band_{id} r WHERE {has_bucket}$part$ ELSE $part$
+                SELECT r.document_id FROM textsim.band_{id} r WHERE {has_bucket} AND mates IS NULL
+                UNION ALL
+                SELECT r.document_id FROM textsim.band_{id} r WHERE {has_bucket} AND r.document_id = ANY (mates)$part$ END),
+            ('has_bucket', CASE WHEN c.bands IS NULL THEN 'r.bucket = q.bucket' ELSE 'r.bucket = ANY (own_buckets)' END),
             ('keep_out', CASE WHEN c.is_unique THEN $part$IF EXISTS (
         SELECT FROM textsim._candidates_{id}(
-            sketched.buckets, sketched.shingle_count, document_key, c.threshold, NULL, sketched.part))
+            sketched.buckets, sketched.shingle_count, document_key, c.threshold, NULL, sketched.part,
+            sketched.guard))
     THEN
         SELECT a.twins, a.best INTO twins, best
         FROM textsim._awaited_twins(c, document_key, form, sketched) a;

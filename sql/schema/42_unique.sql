@@ -124,6 +124,15 @@ BEGIN
     PERFORM textsim._lock_parts(corpus_id, bits);
 END $$;
 
+-- The buckets that keep other writers from storing a twin: in an exact corpus the first ones are enough. Documents with
+-- different guards are no twins, and so have different locks.
+CREATE OR REPLACE FUNCTION textsim._buckets_to_lock(
+    c textsim.corpus, buckets integer[], shingle_count integer, guard bigint)
+RETURNS integer[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN textsim._in_part(CASE WHEN c.bands IS NULL
+    THEN buckets[1:textsim._count_locks(shingle_count, c.threshold)] ELSE buckets END, guard);
+
 -- The similarity from which on a twin keeps a document out: 0, any; 1, only one with the same shingles; infinity, none.
 CREATE OR REPLACE FUNCTION textsim._unique_from(force boolean, copies boolean) RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -139,8 +148,8 @@ BEGIN
         SELECT m.key, m.similarity
         FROM textsim._search(
             c, sketched.buckets, sketched.shingle_values, form, NULL, sketched.shingle_count, document_key,
-            c.threshold, NULL, NULL, sketched.part) m
-        WHERE textsim._merges(c, document_key, m.key, m.similarity);
+            c.threshold, NULL, NULL, sketched.part, sketched.guard) m
+        WHERE textsim._merges(c, document_key, m.key, m.similarity, sketched.guard, m.guard);
 END $$;
 
 -- The documents that keep a text out, without the document that has its key, best first.

@@ -8,7 +8,7 @@
 -- A text of a list, as its corpus would store it.
 DO $do$ BEGIN
     CREATE TYPE textsim._listed_text AS (
-        key text, form text, part bigint, shingle_count integer, buckets integer[]);
+        key text, form text, part bigint, guard bigint, shingle_count integer, buckets integer[]);
 EXCEPTION WHEN duplicate_object THEN
 END $do$;
 
@@ -56,7 +56,7 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $
 BEGIN
     RETURN QUERY EXECUTE format($query$
         SELECT t.place::integer, u.is_unchanged, m.key, m.similarity, d.ctid
-        FROM unnest($1) WITH ORDINALITY t (key, form, part, shingle_count, buckets, place)
+        FROM unnest($1) WITH ORDINALITY t (key, form, part, guard, shingle_count, buckets, place)
         CROSS JOIN LATERAL (
             SELECT EXISTS (
                 SELECT FROM textsim.%1$I s
@@ -70,8 +70,8 @@ BEGIN
         LEFT JOIN LATERAL (
             SELECT s.key, s.similarity FROM textsim._search(
                 $4, CASE WHEN u.is_unchanged THEN '{}' ELSE t.buckets END,
-                NULL, t.form, NULL, t.shingle_count, t.key, $2, NULL, NULL, t.part) s
-            WHERE textsim._merges($4, t.key, s.key, s.similarity)
+                NULL, t.form, NULL, t.shingle_count, t.key, $2, NULL, NULL, t.part, t.guard) s
+            WHERE textsim._merges($4, t.key, s.key, s.similarity, t.guard, s.guard)
             LIMIT 1
         ) m ON true
         LEFT JOIN LATERAL (SELECT s.ctid FROM textsim.%1$I s WHERE s.key = m.key OFFSET 0) d ON true
@@ -98,7 +98,7 @@ BEGIN
                 END AS similarity
             OFFSET 0  -- computed once
         ) m
-        WHERE textsim._merges(c, own.key, listed[p].key, m.similarity)
+        WHERE textsim._merges(c, own.key, listed[p].key, m.similarity, own.guard, listed[p].guard)
             AND textsim._is_candidate(shared[p], listed[p].shingle_count, own.shingle_count,
                 CASE WHEN c.bands IS NULL THEN c.threshold END)
             AND textsim._may_reach(listed[p].shingle_count, own.shingle_count, c.threshold)
@@ -141,10 +141,10 @@ BEGIN
         coalesce(array_agg(e.bucket ORDER BY e.place, e.bucket), '{}')
     INTO texts, buckets
     FROM (
-        SELECT s.place, dense_rank() OVER (ORDER BY s.bucket, s.part) AS bucket
+        SELECT s.place, dense_rank() OVER (ORDER BY s.bucket, s.part, s.guard) AS bucket
         FROM (
-            SELECT t.place, t.part, b AS bucket, count(*) OVER (PARTITION BY b, t.part) AS entries
-            FROM unnest(listed) WITH ORDINALITY t (key, form, part, shingle_count, buckets, place)
+            SELECT t.place, t.part, t.guard, b AS bucket, count(*) OVER (PARTITION BY b, t.part, t.guard) AS entries
+            FROM unnest(listed) WITH ORDINALITY t (key, form, part, guard, shingle_count, buckets, place)
             CROSS JOIN LATERAL unnest(t.buckets) b
         ) s
         WHERE s.entries > 1
@@ -208,7 +208,7 @@ BEGIN
         RETURN;
     END IF;
     listed := array(
-        SELECT ROW(q.key, f.form, s.part, s.shingle_count, s.buckets)::textsim._listed_text
+        SELECT ROW(q.key, f.form, s.part, s.guard, s.shingle_count, s.buckets)::textsim._listed_text
         FROM unnest(keys, texts, scopes) WITH ORDINALITY q (key, body, scope, place)
         CROSS JOIN LATERAL (SELECT textsim._form(c, q.body) AS form OFFSET 0) f  -- computed once
         CROSS JOIN LATERAL textsim._sketched(c, f.form, textsim._part(q.scope)) s
@@ -217,9 +217,7 @@ BEGIN
     PERFORM textsim._lock_buckets(c.id, array(
         SELECT DISTINCT b
         FROM unnest(listed) t
-        CROSS JOIN LATERAL unnest(CASE WHEN c.bands IS NULL
-            THEN t.buckets[1:textsim._count_locks(t.shingle_count, c.threshold)]
-            ELSE t.buckets END) b), array(SELECT DISTINCT t.part FROM unnest(listed) t), 2);
+        CROSS JOIN LATERAL unnest(textsim._buckets_to_lock(c, t.buckets, t.shingle_count, t.guard)) b), array(SELECT DISTINCT t.part FROM unnest(listed) t), 2);
     LOOP
         -- A later statement than the locks: its snapshot has what their last holders have written.
         SELECT array_agg(t.key) AS keys, array_agg(t.standing) AS standing,

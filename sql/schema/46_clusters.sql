@@ -390,7 +390,7 @@ BEGIN
     USING pairs.keys, pairs.lefts, pairs.rights, pairs.similarities, linkage, pairs.apart_ends, pairs.apart;
 END $$;
 
--- A query for the pairs of a corpus; with judgements, pairs judged different are left out, and those judged the same
+-- A query for the pairs of a corpus that may be merged; with judgements, pairs judged different are left out, and those judged the same
 -- have similarity 2.
 CREATE OR REPLACE FUNCTION textsim._pairs_query(
     corpus text, threshold double precision, language text, scope text, judgements boolean)
@@ -399,7 +399,7 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 -- The threshold is written with all its digits, whatever the caller has set.
 SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $$
 BEGIN
-    RETURN format('SELECT p.a, p.b, p.similarity FROM textsim.pairs(%L, %L, %L, %L) p',
+    RETURN format('SELECT p.a, p.b, p.similarity FROM textsim._pairs(%L, %L, %L, %L, true) p',
         corpus, threshold, language, scope)
         || CASE WHEN judgements THEN format(
             ' WHERE NOT EXISTS (SELECT FROM textsim._different_pairs(%1$L) j WHERE j.a = p.a AND j.b = p.b)'

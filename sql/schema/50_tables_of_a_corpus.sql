@@ -90,6 +90,7 @@ BEGIN
             ('word', 'id', 'UNIQUE ', 'id', true), ('word', 'hash', 'UNIQUE ', 'hash', true),
             ('document', 'id', 'UNIQUE ', 'id', true), ('document', 'key', 'UNIQUE ', 'key', true),
             ('document', 'expires', '', 'expires_at', c.keep_for IS NOT NULL),
+            ('document', 'guard', '', 'guard', c.guards <> '{}'),
             ('band', 'bucket', '', 'bucket, document_id) WITH (deduplicate_items=off', true),
             ('passage', 'fingerprint', '', 'fingerprint, document_id) WITH (deduplicate_items=off, fillfactor=''95''',
                 c.passages IS NOT NULL)) i (pattern, suffix, uniqueness, columns, exists)
@@ -147,7 +148,7 @@ BEGIN
     EXECUTE format(
         'ALTER TABLE textsim.%I ALTER word_ids SET STATISTICS 0, ALTER signature SET STATISTICS 0, '
         'ALTER fingerprints SET STATISTICS 0, ALTER normal_form SET STATISTICS 0, ALTER key SET STATISTICS 0, '
-        'ALTER scope SET STATISTICS 0', 'document_' || corpus_id);
+        'ALTER scope SET STATISTICS 0, ALTER guard SET STATISTICS 0', 'document_' || corpus_id);
     EXECUTE format('ALTER TABLE textsim.%I ALTER word SET STATISTICS 0', 'word_' || corpus_id);
     FOR trigger IN SELECT t.statement FROM textsim._passage_triggers(c) t LOOP
         EXECUTE trigger;

@@ -127,12 +127,23 @@ EXCEPTION WHEN out_of_memory THEN
     PERFORM textsim._raise_full_lock_table(SQLERRM);
 END $$;
 
+-- The distinct words of texts in normal form, sorted.
+CREATE OR REPLACE FUNCTION textsim._distinct_words(bodies text[]) RETURNS text[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(
+        SELECT DISTINCT w.word COLLATE "C"
+        FROM unnest(bodies) s (body) CROSS JOIN LATERAL unnest(textsim.words(s.body)) w (word)
+        ORDER BY 1);
+END $$;
+
 CREATE OR REPLACE FUNCTION textsim.create_corpus(
     name text, shingle text DEFAULT 'word:3', threshold double precision DEFAULT 0.8,
     recall double precision DEFAULT 0.95, num_hashes integer DEFAULT 128, seed bigint DEFAULT 1,
     bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}', language text DEFAULT NULL,
     is_unique boolean DEFAULT false, scoped boolean DEFAULT false, keep_for interval DEFAULT NULL,
-    boilerplate double precision DEFAULT NULL, passages integer DEFAULT NULL, common_passages boolean DEFAULT false)
+    boilerplate double precision DEFAULT NULL, passages integer DEFAULT NULL, common_passages boolean DEFAULT false,
+    guards text[] DEFAULT '{}', guard_words text[] DEFAULT '{}')
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -181,6 +192,12 @@ BEGIN
         WHEN common_passages IS NULL THEN 'common_passages is NULL'
         WHEN scoped IS NULL THEN 'scoped is NULL'
         WHEN stop_words IS NULL OR array_position(stop_words, NULL) IS NOT NULL THEN 'stop_words or one of them is NULL'
+        WHEN guard_words IS NULL OR array_position(guard_words, NULL) IS NOT NULL THEN
+            'guard_words or one of them is NULL'
+        WHEN guards IS NULL OR NOT guards <@ '{numbers,negations,words}' THEN
+            format('guards is %L; expected any of numbers, negations and words', guards)
+        WHEN ('words' = ANY (guards)) <> (guard_words <> '{}') THEN
+            'the guard "words" and guard_words go together; set both, or neither'
     END;
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION '%', fault USING ERRCODE = 'invalid_parameter_value';
@@ -191,11 +208,14 @@ BEGIN
     ELSIF bands IS NOT NULL THEN
         recall := textsim._pair_recall(threshold, bands, rows);
     END IF;
+    c.guards := array(
+        SELECT g FROM unnest('{numbers,negations,words}'::text[]) WITH ORDINALITY k (g, place)
+        WHERE g = ANY (guards) ORDER BY place);
+    c.guard_words := textsim._distinct_words(guard_words);
+    -- What a guard counts is no stop word.
     c.stop_words := array(
-        SELECT DISTINCT w.word COLLATE "C"
-        FROM unnest(stop_words) s (body)
-        CROSS JOIN LATERAL unnest(textsim.words(s.body)) w (word)
-        ORDER BY 1);
+        SELECT w FROM unnest(textsim._distinct_words(stop_words)) w
+        WHERE NOT textsim._is_counted(c.guards, c.guard_words, w) ORDER BY w COLLATE "C");
     c.name := name;
     c.unit := split_part(shingle, ':', 1);
     c.shingle_length := split_part(shingle, ':', 2);
@@ -222,7 +242,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
-    boolean, boolean, interval, double precision, integer, boolean)
+    boolean, boolean, interval, double precision, integer, boolean, text[], text[])
     IS 'Creates a corpus. shingle is word:N or char:N. threshold is the least similarity of a match. recall is the '
     'probability that a pair at the threshold is found; 1 makes an exact corpus, which finds every pair. bands and '
     'rows follow from threshold, recall and num_hashes, unless both are given. stop_words are removed from every text. '
@@ -235,7 +255,10 @@ COMMENT ON FUNCTION textsim.create_corpus(
     'every text. If passages is set, such as 13, passages() finds every run of at least this many words that a text '
     'shares with a document; with char:N, of characters. The corpus learns which shingles of passages are in very many '
     'documents, from its first load or by textsim rebuild. A passage of such shingles alone, such as a header, is not '
-    'found unless common_passages or scoped is true.';
+    'found unless common_passages or scoped is true. guards names what two texts must share, besides being similar, to '
+    'be merged: numbers, negations, or words, which are those of guard_words. A match whose guards differ is a sibling: '
+    'searches and pairs return it, but it keeps no document out, and is in no cluster by itself. Words that a guard '
+    'counts are no stop words.';
 
 CREATE OR REPLACE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

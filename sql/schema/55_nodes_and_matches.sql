@@ -156,23 +156,29 @@ DECLARE
     candidates record;
 BEGIN
     WITH searching AS MATERIALIZED (
-        SELECT DISTINCT ON (n.node) n.node, d.id, d.shingle_count, d.part,
+        SELECT DISTINCT ON (n.node) n.node, d.id, d.shingle_count, d.part, d.guard,
+            -- The documents with this guard, or one more than are looked for in the buckets.
+            CASE WHEN d.guard IS NOT NULL THEN array(
+                SELECT o.id FROM textsim.document o WHERE o.guard = d.guard LIMIT textsim._most_mates() + 1) END AS mates,
             textsim._in_part(textsim._buckets(d.signature, c.bands, c.rows), d.part) AS buckets
         FROM textsim.node n JOIN textsim.document d ON d.id = n.document_id
         WHERE n.node = ANY (nodes) AND d.id NOT IN (SELECT unnest(changed))
         ORDER BY n.node, d.id
     ), sought AS MATERIALIZED (
         -- In the order of the index, neighbours are looked up in the same pages.
-        SELECT s.node, s.id, s.shingle_count, s.part, q.bucket
+        SELECT s.node, s.id, s.shingle_count, s.part, s.guard, q.bucket,
+            CASE WHEN cardinality(s.mates) <= textsim._most_mates() THEN s.mates END AS mates
         FROM searching s CROSS JOIN LATERAL unnest(s.buckets) q (bucket) ORDER BY q.bucket
     ), meeting AS MATERIALIZED (
-        SELECT s.node, s.id, s.shingle_count, s.part, r.document_id, count(*) AS shared
+        SELECT s.node, s.id, s.shingle_count, s.part, s.guard, r.document_id, count(*) AS shared
         FROM sought s
         CROSS JOIN LATERAL (
-            SELECT r.document_id FROM textsim.band r WHERE r.bucket = s.bucket
-            ORDER BY r.document_id LIMIT textsim._most_read()) r
+            (SELECT r.document_id FROM textsim.band r WHERE r.bucket = s.bucket AND s.mates IS NULL
+            ORDER BY r.document_id LIMIT textsim._most_read())
+            UNION ALL
+            SELECT r.document_id FROM textsim.band r WHERE r.bucket = s.bucket AND r.document_id = ANY (s.mates)) r
         WHERE r.document_id <> s.id
-        GROUP BY s.node, s.id, s.shingle_count, s.part, r.document_id
+        GROUP BY s.node, s.id, s.shingle_count, s.part, s.guard, r.document_id
     ), candidate AS MATERIALIZED (
         SELECT DISTINCT ON (m.node, n.node)
             m.node, n.node AS other, m.id AS x, d.id AS y, m.shared, m.shingle_count + d.shingle_count AS shingles
@@ -180,8 +186,10 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT n.node FROM textsim.node n WHERE n.document_id = m.document_id OFFSET 0) n
         CROSS JOIN LATERAL (
-            SELECT d.id, d.shingle_count, d.part FROM textsim.document d WHERE d.id = m.document_id OFFSET 0) d
+            SELECT d.id, d.shingle_count, d.part, d.guard
+            FROM textsim.document d WHERE d.id = m.document_id OFFSET 0) d
         WHERE n.node <> m.node AND d.part IS NOT DISTINCT FROM m.part
+            AND textsim._have_equal_guards(d.guard, m.guard)
             -- Looked up in a hash table. An anti-join could be a nested loop, because sizes are guessed.
             AND d.id NOT IN (SELECT unnest(changed))
             AND textsim._is_candidate(

@@ -16,7 +16,7 @@ from textsim_db.compare.jaccard import (
     shingle_set,
     similarity_with,
 )
-from textsim_db.compare.match_rule import NONE_APART, merges
+from textsim_db.compare.match_rule import NOTHING_SEPARATES, Separation, merges
 from textsim_db.sketch.ragged import Buckets
 from textsim_db.text.hashing import (
     SPREAD,
@@ -58,19 +58,19 @@ def keep_representatives(
     settled: int,
     threshold: float,
     replaced: Int64Array | None = None,
-    apart: Int64Array = NONE_APART,
+    separation: Separation = NOTHING_SEPARATES,
 ) -> Kept:
     """Go through documents in order, and keep each document that merges with no kept document.
 
     buckets: only documents that share a bucket are compared. The first settled documents are all kept.
     A document that is not kept is assigned to the most similar kept document; ties go to the document
     that comes first. replaced: (documents,), the settled document that each document replaces if it is
-    kept, or -1. Its replacement and later documents are not compared with a replaced document. apart:
-    the pairs that were judged different, as in merges(), with the later document on the left.
+    kept, or -1. Its replacement and later documents are not compared with a replaced document.
+    separation: what keeps documents from merging; pairs have the later document on the left.
     """
     if replaced is None:
         replaced = np.full(len(rows.shingle_counts), -1, np.int64)
-    return Kept(*_keep(rows, buckets, settled, replaced, threshold, apart, SPREAD))
+    return Kept(*_keep(rows, buckets, settled, replaced, threshold, separation, SPREAD))
 
 
 def keep_linked(links: Links, apart: Mapping[int, Set[int]]) -> Links:
@@ -104,7 +104,7 @@ def _keep(
     settled: int,
     replaced: Int64Array,
     threshold: float,
-    apart: Int64Array,
+    separation: Separation,
     spread: int,
 ) -> tuple[Int64Array, FloatArray]:
     documents = len(rows.shingle_counts)
@@ -118,7 +118,7 @@ def _keep(
             count = _find_candidates(chains, buckets, rows, document, threshold, candidates)
             if count:
                 shingles = refilled(shingles, rows, document)
-                _choose_kept(shingles, rows, candidates[:count], threshold, apart, kept)
+                _choose_kept(shingles, rows, candidates[:count], threshold, separation, kept)
         if kept.kept_by[document] == document:
             _take_out(chains, replaced[document], documents)
             _add_to_chains(chains, buckets, document)
@@ -188,7 +188,7 @@ def _choose_kept(
     rows: Rows,
     candidates: Int64Array,
     threshold: float,
-    apart: Int64Array,
+    separation: Separation,
     kept: Kept,
 ) -> None:
     """Assign a document to the most similar candidate with which it merges."""
@@ -199,6 +199,6 @@ def _choose_kept(
         similarity = similarity_with(shingles, rows, other, mark)
         is_first = similarity == best and other < kept.kept_by[document]
         is_better = similarity > best or is_first
-        if is_better and merges(similarity, threshold, document, other, apart):
+        if is_better and merges(similarity, threshold, document, other, separation):
             best = similarity
             kept.kept_by[document], kept.similarity[document] = other, similarity

@@ -165,6 +165,8 @@ class Criterion(NamedTuple):
     """Only documents in this language are candidates; None: documents in all languages."""
     part: int | None = None
     """Only documents of this part of the corpus are candidates; None: documents of all parts."""
+    for_merges: bool = False
+    """Only documents with equal guards are candidates, because others are never merged."""
 
     def accepted(self, values: FloatArray) -> BoolArray:
         """Say which values are those of matches."""
@@ -240,18 +242,30 @@ def which_match(similarities: FloatArray, threshold: float) -> BoolArray:
     return are_matches
 
 
-NONE_APART = np.empty(0, np.int64)
-"""No pair was judged different."""
+class Separation(NamedTuple):
+    """What keeps documents from being merged, although they match."""
+
+    apart: Int64Array = np.empty(0, np.int64)
+    """The pairs that were judged different, packed by pack() with either document on the left, sorted."""
+    guards: Int64Array = np.empty(0, np.int64)
+    """The guard of each document: (documents,); (0,) in a corpus without guards."""
+
+
+NOTHING_SEPARATES = Separation()
 
 
 @inlined_kernel
-def merges(similarity: float, threshold: float, left: int, right: int, apart: Int64Array) -> bool:
-    """Return whether two documents match, and nobody judged them different.
+def merges(
+    similarity: float, threshold: float, left: int, right: int, separation: Separation
+) -> bool:
+    """Return whether two documents match, have equal guards, and nobody judged them different.
 
-    left, right: the numbers of the documents. apart: the pairs that were judged different, packed by
-    pack() with either document on the left, and sorted.
+    left, right: the numbers of the documents.
     """
     if not is_match(similarity, threshold):
+        return False
+    apart, guards = separation
+    if len(guards) and guards[left] != guards[right]:
         return False
     pair = (np.int64(left) << 32) | np.int64(right)
     place = np.searchsorted(apart, pair)
@@ -264,10 +278,12 @@ def which_merge(
     threshold: float,
     left: Int64Array,
     right: Int64Array,
-    apart: Int64Array,
+    separation: Separation,
 ) -> BoolArray:
-    """Return for each pair whether its documents merge: (pairs,); apart is as in merges()."""
+    """Return for each pair whether its documents merge: (pairs,)."""
     are_merged = np.zeros(len(left), np.bool_)
     for pair in range(len(left)):
-        are_merged[pair] = merges(similarities[pair], threshold, left[pair], right[pair], apart)
+        are_merged[pair] = merges(
+            similarities[pair], threshold, left[pair], right[pair], separation
+        )
     return are_merged

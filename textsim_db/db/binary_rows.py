@@ -31,6 +31,8 @@ _LENGTH = 4
 _TEXT = 25
 """The oid of text, in pg_type."""
 _BAND_ROW = 18
+_FIELDS = 11
+"""The columns of a document."""
 _TWO, _FOUR = np.uint64(2 << 24), np.uint64(4 << 24)
 """The length of an int2 and of an int4, as PostgreSQL writes it: the highest byte first."""
 _HALF = np.uint64(32)
@@ -53,6 +55,8 @@ class Contents(NamedTuple):
     """The fingerprints of all documents."""
     fingerprint_offsets: Int64Array = np.empty(0, np.int64)
     """The bounds of each document in fingerprints: (documents + 1,), or (0,) without passages."""
+    guards: Int64Array = np.empty(0, np.int64)
+    """The guard of each document: (documents,), or (0,) without guards."""
 
 
 class Identities(NamedTuple):
@@ -176,8 +180,8 @@ def copy_bands(rows: Int64Array) -> ByteArray:
 def copy_documents(identities: Identities, contents: Contents, chosen: Int64Array) -> ByteArray:
     """Return rows of documents for COPY ... (FORMAT binary), without header and trailer.
 
-    The columns are id, key, source_id, shingle_count, language, scope, expires_at, word_ids, signature,
-    fingerprints. chosen: (rows,), the places of the documents in the batch.
+    The columns are id, key, source_id, shingle_count, language, scope, expires_at, guard, word_ids,
+    signature, fingerprints. chosen: (rows,), the places of the documents in the batch.
     """
     ids, keys, source_ids, languages, scopes, expiries = identities
     rows = len(keys)
@@ -204,8 +208,8 @@ def _column(values: Sequence[bytes] | None, rows: int) -> Utf8:
 
 def _size_of_documents(row: _Row, contents: Contents, chosen: Int64Array) -> int:
     """Return the bytes that the rows of documents take at most."""
-    # Two bytes for the number of fields, ten lengths, 3 * 4 bytes of numbers, three array headers.
-    fixed = 2 + 10 * _LENGTH + 12 + 3 * ARRAY_HEADER
+    # Two bytes for the number of fields, their lengths, 3 * 4 and 8 bytes of numbers, three array headers.
+    fixed = 2 + _FIELDS * _LENGTH + 12 + 8 + 3 * ARRAY_HEADER
     texts = sum(len(column.data) for column in (row.keys, row.languages, row.scopes, row.expiries))
     words, values, fingerprints = (
         int((offsets[1:] - offsets[:-1])[chosen].sum()) if len(offsets) else 0
@@ -233,7 +237,7 @@ def _write_documents(row: _Row, contents: Contents, chosen: Int64Array, out: Byt
 @inlined_kernel
 def _write_identity(out: ByteArray, at: int, row: _Row, shingle_count: int, k: int) -> int:
     out[at] = 0
-    out[at + 1] = 10
+    out[at + 1] = _FIELDS
     at = _write_int4(out, at + 2, row.ids[k])
     start, end = row.keys.offsets[k], row.keys.offsets[k + 1]
     at = _write4(out, at, end - start)
@@ -257,6 +261,12 @@ def _write_nullable(out: ByteArray, at: int, values: Utf8, k: int) -> int:
 
 @inlined_kernel
 def _write_content(out: ByteArray, at: int, contents: Contents, i: int) -> int:
+    if len(contents.guards):
+        at = _write4(out, at, 8)
+        at = _write4(out, at, contents.guards[i] >> 32)
+        at = _write4(out, at, contents.guards[i])
+    else:
+        at = _write4(out, at, -1)
     start, end = contents.word_offsets[i], contents.word_offsets[i + 1]
     at = _write_int4_array(out, at, contents.word_ids, start, end)
     start, end = contents.signature_offsets[i], contents.signature_offsets[i + 1]

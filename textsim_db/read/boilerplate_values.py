@@ -126,7 +126,7 @@ def _labels(store: Store, ids: Int64Array, criterion: Criterion | None) -> Int64
             return labels
         if criterion is None:
             return None
-        host = StoredHost(connection, store, criterion)
+        host = StoredHost(connection, store, criterion._replace(for_merges=True))
         groups = linkages.groups(Join(host, criterion), Linkage.SINGLE, lambda group: group)
         for label, group in enumerate(groups):
             for id_ in group.ids.tolist():

@@ -19,6 +19,7 @@ import numpy as np
 from textsim_db.cluster.join import CopyClasses
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.cluster.split_large_buckets import split_large
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import (
     Members,
     Round,
@@ -59,14 +60,13 @@ class CandidatePairs:
         self,
         connection: Connection,
         store: Store,
-        language: str | None,
-        part: int | None,
+        criterion: Criterion,
         only: Ids | None = None,
     ) -> None:
         """only: the ids of the documents to compare, sorted; None: all documents."""
         self._connection = connection
         self._store = store
-        self._scan = BucketScan(connection, store.corpus, language, part)
+        self._scan = BucketScan(connection, store.corpus, criterion)
         self._only = only
         self._copy_finder = CopyFinder(connection, store.corpus)
         self._small: list[Members] = []

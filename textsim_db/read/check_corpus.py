@@ -167,13 +167,16 @@ class _Checker:
                 detail = "the stored words are not a normal form"
                 problems.append(Problem("words", row[0], detail, self._mend_words))
             problems += self._sketch_problems(row, counts[i], has_signature[i])
+            if row[7] != sketches.guard_of(i):
+                detail = "the stored guard is not that of the words"
+                problems.append(Problem("guard", row[0], detail, self._rebuild))
             if not has_fingerprints[i]:
                 detail = "the stored fingerprints are not those of the words"
                 problems.append(Problem("fingerprints", row[0], detail, self._rebuild))
         return len(rows), problems
 
     def _compare_nodes(self, rows: list[Row], tokens: Tokens) -> None:
-        has_copies = any(row[10] for row in rows)
+        has_copies = any(row[11] for row in rows)
         hashes = shingle_hashes(tokens, self._config.shingle) if has_copies else [b""] * len(rows)
         for (_, count, *_, id_, part, node, is_shared), hash_ in zip(rows, hashes, strict=True):
             is_wrong = bool(count) == (node is None)

@@ -102,7 +102,7 @@ def _nodes_to_compare(
         store.corpus.statement(integrity_statements.CROWDED_NODES)
     ).fetchone() or (0, [])
     few = FewLinks(most)
-    criterion = Criterion(JACCARD, threshold)
+    criterion = Criterion(JACCARD, threshold, for_merges=True)
     for links in Join(StoredHost(connection, store, criterion), criterion).links():
         few.add(links.take(is_among(links.left, documents) & is_among(links.right, documents)))
     crowded = np.union1d(

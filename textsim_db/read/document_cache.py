@@ -76,7 +76,7 @@ class DocumentCache:
     def signatures(self, ids: Ids) -> Signatures:
         """Return the signatures of documents that were read."""
         signatures: dict[int, bytes] = dict(self._execute(statements.SIGNATURES_OF_IDS, ids))
-        rows = [(*self._rows[i][:6], signatures[i]) for i in ids.tolist()]
+        rows = [(*self._rows[i][:7], signatures[i]) for i in ids.tolist()]
         documents = StoredDocuments(self._corpus, self._vocabulary, rows)
         return documents.signatures(np.arange(len(ids)))
 

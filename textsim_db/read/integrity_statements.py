@@ -12,7 +12,7 @@ SELECT w.id, w.word FROM {word} w WHERE w.hash <> pg_catalog.hashtextextended(w.
 """
 _CHECKED: Final[LiteralString] = """
 SELECT d.key, d.shingle_count, pg_catalog.array_send(d.word_ids), pg_catalog.array_send(d.signature),
-    d.normal_form, d.language, pg_catalog.array_send(d.fingerprints)"""
+    d.normal_form, d.language, pg_catalog.array_send(d.fingerprints), d.guard"""
 DOCUMENTS_TO_CHECK: Final[LiteralString] = f"{_CHECKED} FROM {{document}} d"
 TRACKED_DOCUMENTS_TO_CHECK: Final[LiteralString] = f"""{_CHECKED}, d.id, d.part, n.node, EXISTS (
         SELECT FROM textsim.node_{{id}} o WHERE o.node = n.node AND o.document_id <> n.document_id)

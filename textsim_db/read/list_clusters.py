@@ -75,6 +75,7 @@ def _find(
     connection: Connection, store: Store, criterion: Criterion, rules: ClusterRules
 ) -> list[tuple[Cluster[str], Group]]:
     """Return the clusters, the largest first."""
+    criterion = criterion._replace(for_merges=True)
     corpus = StoredHost(connection, store, criterion)
     if rules.judgements:
         groups = list(_judged_groups(connection, store, corpus, criterion, rules))
@@ -93,6 +94,7 @@ def duplicates(
     store: Store, criterion: Criterion, rules: ClusterRules
 ) -> Generator[ResultColumns, None, None]:
     """Yield columns: the documents to remove so that each cluster keeps one, with the kept documents."""
+    criterion = criterion._replace(for_merges=True)
     with snapshot(store.engine) as connection:
         corpus = StoredHost(connection, store, criterion)
         join, ranked = Join(corpus, criterion), _ranking(corpus, rules.rank)

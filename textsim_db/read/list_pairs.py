@@ -26,7 +26,7 @@ from textsim_db.read.find_candidates import warn_of_misses
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments
 from textsim_db.results import Pair
-from textsim_db.sketch.ragged import Buckets, apart
+from textsim_db.sketch.ragged import Buckets, apart, merge_parts
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.run_ahead import ahead
@@ -66,7 +66,8 @@ class StoredHost(CandidatePairs):
         self.config = store.corpus.config
         self.cache = DocumentCache(connection, store.corpus, store.dictionary)
         self.all_ids: Ids | None = None
-        super().__init__(connection, store, criterion.language, criterion.part, only)
+        self._for_merges = criterion.for_merges
+        super().__init__(connection, store, criterion, only)
 
     def with_rows(self, pairs: Int64Array, of_shingles: bool) -> Iterator[PairsWithRows]:
         """Yield pairs in parts with rows; while pairs are verified, the next documents are read."""
@@ -81,9 +82,11 @@ class StoredHost(CandidatePairs):
     def buckets(self, ids: Ids) -> Buckets:
         """Return the buckets of documents that were the last that were read."""
         buckets = buckets_of(self.cache.signatures(ids), self.config)
-        if not self.config.scoped:
+        if not self.config.scoped and not self.config.guards:
             return buckets
-        return apart(buckets, self.cache.documents(ids).parts)
+        documents = self.cache.documents(ids)
+        guards = documents.guards if self._for_merges else None
+        return apart(buckets, merge_parts(documents.parts, guards))
 
     def parts(self, ids: Ids) -> Iterator[Ids]:
         """Yield documents in their order, in parts that fit in memory."""
@@ -152,7 +155,7 @@ def twins(store: Store) -> Iterator[Pair]:
     # pairs() opens a connection of its own, and the pool may have only one.
     with autocommit(store.engine) as connection:
         exceptions = Exceptions.read(connection, store.corpus)
-    criterion = Criterion(JACCARD, store.corpus.config.threshold)
+    criterion = Criterion(JACCARD, store.corpus.config.threshold, for_merges=True)
     for pair in rows_of(Pair, partial(pairs, store, criterion)):
         if not exceptions.include(pair.a, pair.b):
             yield pair

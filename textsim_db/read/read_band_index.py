@@ -6,11 +6,12 @@ single bucket.
 
 from __future__ import annotations
 
-from itertools import count, pairwise
+from itertools import pairwise
 from typing import LiteralString
 
 import numpy as np
 
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import is_among
 from textsim_db.db.binary_format import Array, load_int4_array, load_int8_array
 from textsim_db.db.engine import Connection
@@ -18,7 +19,7 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.read.snapshot import fetch, fetch_arrays
 from textsim_db.sketch.cost_of_bands import BUCKETS
-from textsim_db.sketch.ragged import begins_run
+from textsim_db.sketch.ragged import begins_run, merge_parts
 from textsim_db.text.numba_compiler import Int32Array, Int64Array
 
 RANGE_BYTES = 96 * 1024 * 1024
@@ -30,25 +31,23 @@ Range = tuple[int, int]
 
 
 class BucketScan:
-    """Reads the band rows of all documents of a corpus, or of one language or part."""
+    """Reads the band rows of the documents of a corpus that a criterion compares."""
 
-    def __init__(
-        self, connection: Connection, corpus: StoredCorpus, language: str | None, part: int | None
-    ) -> None:
+    def __init__(self, connection: Connection, corpus: StoredCorpus, criterion: Criterion) -> None:
         self._corpus = corpus
-        self._language = language
-        self._part = part
-        self._are_mixed = corpus.config.scoped and part is None
-        """Whether buckets may have documents of several parts."""
-        self._numbers: dict[int, int] = {}
-        """A number for each part that was read."""
-        self._next_number = count()
-        self._parts = np.empty(0, np.int32)
-        """The number of each document's part, by id; -1 until it is read."""
+        self._language, self._part = criterion.language, criterion.part
+        self._has_guards = criterion.for_merges and bool(corpus.config.guards)
+        self._are_mixed = self._has_guards or (corpus.config.scoped and self._part is None)
+        """Whether buckets may have documents of several parts, or of several guards."""
+        self._parts = np.empty(0, np.int64)
+        """The part of each document, mixed with its guard for merges, by id."""
+        self._is_read = np.empty(0, np.bool_)
+        """Whether the part was read, by id."""
         if self._are_mixed:
             ((highest,),) = fetch(connection, corpus, statements.HIGHEST_ID)
-            # Rows of documents that are not stored take the last place, which stays -1.
-            self._parts = np.full(highest + 2, -1, np.int32)
+            # Rows of documents that are not stored take the last place, which is never read.
+            self._parts = np.zeros(highest + 2, np.int64)
+            self._is_read = np.zeros(highest + 2, np.bool_)
         self._expired = expired_ids(connection, corpus)
 
     def prepare(self, connection: Connection) -> None:
@@ -104,17 +103,20 @@ class BucketScan:
         numbers = np.cumsum(begins_run(buckets, parts), dtype=np.int64)
         return numbers << 32 | rows & 0xFFFFFFFF
 
-    def _parts_of(self, connection: Connection, ids: Int32Array) -> Int32Array:
-        """Return the numbers of the parts of documents; another thread may read the same parts."""
+    def _parts_of(self, connection: Connection, ids: Int32Array) -> Int64Array:
+        """Return the parts of documents; another thread may read the same parts."""
         places = np.minimum(ids, len(self._parts) - 1)
-        unread = np.unique(ids[self._parts[places] < 0])
+        unread = np.unique(ids[~self._is_read[places]])
         if len(unread):
-            read = fetch(connection, self._corpus, statements.PARTS_OF_IDS, [Array(unread)])
-            for part, documents in read:
-                number = self._numbers.setdefault(part, next(self._next_number))
-                self._parts[load_int4_array(documents)] = number
-        numbers: Int32Array = self._parts[places]
-        return numbers
+            documents, parts, guards = fetch_arrays(
+                connection, self._corpus, statements.PARTS_OF_IDS, [Array(unread)]
+            )
+            read = load_int4_array(documents)
+            self._parts[read] = merge_parts(
+                load_int8_array(parts), load_int8_array(guards) if self._has_guards else None
+            )
+            self._is_read[read] = True
+        return self._parts[places]
 
 
 def expired_ids(connection: Connection, corpus: StoredCorpus) -> Int32Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, LiteralString
 
 _WORDS: Final[LiteralString] = """d.id, d.key, d.shingle_count,
-    pg_catalog.array_send(d.word_ids), d.normal_form, d.part"""
+    pg_catalog.array_send(d.word_ids), d.normal_form, d.part, d.guard"""
 """The columns that StoredDocuments needs to compare words."""
 _FIELDS: Final[LiteralString] = f"{_WORDS}, pg_catalog.array_send(d.signature)"
 """The columns that StoredDocuments needs to compare words and signatures."""
@@ -153,8 +153,10 @@ FROM {document} d WHERE d.expires_at <= pg_catalog.now()
 HIGHEST_ID: Final[LiteralString] = "SELECT coalesce(max(d.id), 0) FROM {document} d"
 PARTS_OF_IDS: Final[LiteralString] = """
 /* textsim-db: pairs of corpus {id}: parts */
-SELECT d.part, pg_catalog.array_send(pg_catalog.array_agg(d.id))
-FROM {document} d WHERE d.id = ANY (%s) GROUP BY 1
+SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id)),
+    pg_catalog.array_send(pg_catalog.array_agg(coalesce(d.part, 0))),
+    pg_catalog.array_send(pg_catalog.array_agg(coalesce(d.guard, 0)))
+FROM {document} d WHERE d.id = ANY (%s)
 """
 # Different words may have the same hash, because hash_array_extended() folds the hash of each element
 # to 32 bits.

@@ -133,7 +133,7 @@ class WordNumbers:
 class StoredDocuments:
     """Stored documents, as a search or a comparison reads them.
 
-    rows: (id, key, shingle count, word ids, normal form, part), and the signature if signatures() is
+    rows: (id, key, shingle count, word ids, normal form, part, guard), and the signature if signatures() is
     called. Word ids and signature are in the format of array_send. A document has either word ids, or
     a normal form if its words have no ids yet.
     """
@@ -157,6 +157,10 @@ class StoredDocuments:
     def parts(self) -> Parts:
         return np.array([row[5] for row in self._rows], np.int64) if self.config.scoped else None
 
+    @property
+    def guards(self) -> Int64Array | None:
+        return np.array([row[6] for row in self._rows], np.int64) if self.config.guards else None
+
     def rows(self, of_shingles: bool = True) -> Rows:
         """Return the integers that a measure compares: word ids, or code points of characters."""
         is_char = of_shingles and self._shingle.unit == "char"
@@ -173,7 +177,7 @@ class StoredDocuments:
     def signatures(self, numbers: npt.NDArray[np.int64]) -> Signatures:
         """Return the signatures of documents by number; raises DatabaseError for a damaged one."""
         chosen = numbers.tolist()
-        parts = [self._rows[i][6] for i in chosen]
+        parts = [self._rows[i][7] for i in chosen]
         return load_signatures(parts, [self.keys[i] for i in chosen], self.config)
 
 

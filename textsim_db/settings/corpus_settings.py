@@ -77,6 +77,19 @@ class Verdict(StrEnum):
     UNSURE = "unsure"
 
 
+class Guard(StrEnum):
+    """A kind of words that two texts must share to be merged, however similar they are.
+
+    - `numbers`: the runs of words with a digit.
+    - `negations`: how many words of negation there are, such as "not".
+    - `words`: which of the guard words occur.
+    """
+
+    NUMBERS = "numbers"
+    NEGATIONS = "negations"
+    WORDS = "words"
+
+
 class Shingle(NamedTuple):
     """The unit of comparison: `n` consecutive words or characters of the normal form."""
 
@@ -154,6 +167,8 @@ class Settings(TypedDict, total=False):
     boilerplate: float | None
     passages: int | None
     common_passages: bool
+    guards: str | Iterable[str]
+    guard_words: str | Iterable[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +247,17 @@ class CorpusSettings:
         "searches that find them slow.",
         of_corpus=True,
     )
+    guards: str | Iterable[str] = _setting(
+        (),
+        "Never merge texts that differ in one of these: numbers, negations, or words, which are those "
+        "of --guard-words. They still match, as siblings.",
+        "numbers,negations,words",
+    )
+    guard_words: str | Iterable[str] = _setting(
+        (),
+        "The words of the guard words, such as draft,final; or a file with a word on each line.",
+        "WORDS|PATH",
+    )
     stop_words_by_language: WordsByLanguage = ()
     """The lists of stop words if they follow each document's language; with_lists() writes them."""
     boilerplate_values: tuple[int, ...] = ()
@@ -270,7 +296,11 @@ class CorpusSettings:
             if self.passages is None
             else check_count(self.passages, "passages", MIN_PASSAGE, MAX_PASSAGE),
             common_passages=check_flag(self.common_passages, "common_passages"),
+            guards=check_guards(self.guards),
+            guard_words=tuple(self.guard_words),
         )
+        if (Guard.WORDS in checked.guards) != bool(checked.guard_words):
+            raise ConfigurationError('the guard "words" and guard_words go together; set both, or neither')
         if checked.common_passages and checked.passages is None:
             raise ConfigurationError("common_passages needs passages; set both, or neither")
         banding, recall = checked._banding_and_recall()
@@ -336,6 +366,10 @@ class CorpusConfig(CorpusSettings):
     """The unit of comparison, such as `Shingle("word", 3)`."""
     stop_words: tuple[str, ...] = ()
     """The words that are left out of every text, in normal form."""
+    guards: tuple[str, ...] = ()
+    """The kinds of words that two texts must share to be merged."""
+    guard_words: tuple[str, ...] = ()
+    """The words of the guard "words", in normal form."""
     keep_for: timedelta | None = None
     """How long a document counts after it was last written; None: for ever."""
     recipe: int = RECIPE
@@ -453,6 +487,16 @@ def check_boilerplate(share: float | None, shingle: Shingle) -> float | None:
             "are in many documents"
         )
     return float(share)
+
+
+def check_guards(guards: str | Iterable[str]) -> tuple[str, ...]:
+    """Return kinds of guards in their order, from a list or from one text with commas."""
+    names = guards.split(",") if isinstance(guards, str) else list(guards)
+    for name in names:
+        if name not in list(Guard):
+            near = suggestion(str(name), Guard)
+            raise ConfigurationError(f"guard is {name!r}; expected one of {', '.join(Guard)}{near}")
+    return tuple(guard.value for guard in Guard if guard in names)
 
 
 def check_linkage(linkage: str) -> Linkage:

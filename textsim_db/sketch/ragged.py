@@ -118,6 +118,19 @@ def apart(buckets: Buckets, parts: Parts) -> Buckets:
     return Ragged(numbers, buckets.offsets)
 
 
+def merge_parts(parts: Parts, guards: Int64Array | None) -> Parts:
+    """Return a number for the part and the guard of each document; only with equal ones they merge.
+
+    Two different pairs of a part and a guard have one number with probability 2^-64.
+    """
+    if parts is None or guards is None:
+        return guards if parts is None else parts
+    return parts ^ (guards.view(np.uint64) * _ODD).view(np.int64)
+
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
 def part_only(part: int | None) -> Parts:
     """Return the part of a single document."""
     return None if part is None else np.array([part], np.int64)

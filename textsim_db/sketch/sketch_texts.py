@@ -23,6 +23,7 @@ from textsim_db.sketch.ragged import (
     of_rows,
     part_only,
 )
+from textsim_db.text.guards import guards_of
 from textsim_db.text.hashing import hash_bands
 from textsim_db.text.languages import identify
 from textsim_db.text.left_out_words import (
@@ -61,6 +62,11 @@ class Sketches:
     """The fingerprints, not mixed with parts; None in a corpus without passages, or if not needed."""
     parts: Parts
     """The part of each document; None in a corpus without parts."""
+    guards: Int64Array | None = None
+    """The guard of each document; None in a corpus without guards."""
+
+    def guard_of(self, document: int) -> int | None:
+        return None if self.guards is None else int(self.guards[document])
 
 
 def sketch(
@@ -162,7 +168,8 @@ def sketch_tokens(
         signatures = joined([signatures for _, signatures in chunks])
     buckets = in_parts(buckets_of(signatures, config), parts)
     fingerprints = fingerprints_of(tokens, config) if needs_fingerprints else None
-    return Sketches(tokens, counts, signatures, buckets, fingerprints, parts)
+    guards = guards_of(tokens, config.guards, config.guard_words)
+    return Sketches(tokens, counts, signatures, buckets, fingerprints, parts, guards)
 
 
 def _counts_and_signatures(tokens: Tokens, config: CorpusConfig) -> tuple[Int64Array, Signatures]:

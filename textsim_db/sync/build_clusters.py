@@ -96,7 +96,7 @@ def _find(store: Store, threshold: float, most: int) -> _Nodes:
         statement = store.corpus.statement(statements.IDS_TO_CLUSTER)
         rows = connection.execute(statement).fetchall()
         documents = np.array([id_ for (id_,) in rows], np.int64)
-        criterion = Criterion(JACCARD, threshold)
+        criterion = Criterion(JACCARD, threshold, for_merges=True)
         host = StoredHost(connection, store, criterion)
         few = FewLinks(most)
         for part in Join(host, criterion).links():

@@ -254,8 +254,9 @@ class CorpusCopier:
             signature = Array(sketches.signatures.of(i))
             expiry = write_batch.expiry_parameter(row.expires_at)
             prints = sketches.fingerprints and Array(sketches.fingerprints.of(i))
-            columns = (row.source_id, count, row.scope, expiry, signature, prints, row.normal_form)
-            parameters.append((id_, row.key, *columns))
+            guard = sketches.guard_of(i)
+            columns = (row.source_id, count, row.scope, guard, expiry, signature, prints)
+            parameters.append((id_, row.key, *columns, row.normal_form))
         cursor.executemany(self.new.statement(statements.INSERT_WAITING_DOCUMENT), parameters)
         copy_new_rows(cursor, self.new, copy.batch, numbers, ids)
 

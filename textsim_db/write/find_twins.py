@@ -21,7 +21,7 @@ import psycopg
 
 from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare.jaccard import Rows, concatenated, jaccard_pairs
-from textsim_db.compare.match_rule import NONE_APART, which_merge
+from textsim_db.compare.match_rule import NOTHING_SEPARATES, Separation, which_merge
 from textsim_db.compare.packed_pairs import pack
 from textsim_db.db.binary_format import Array
 from textsim_db.db.store import Store
@@ -34,11 +34,13 @@ from textsim_db.sketch.exact_prefix import first_rows
 from textsim_db.sketch.fast_similarity import estimates
 from textsim_db.sketch.ragged import (
     Buckets,
+    Parts,
     Ragged,
     Signatures,
     apart,
     in_parts,
     joined,
+    merge_parts,
     offsets_of,
 )
 from textsim_db.sketch.sketch_texts import buckets_of
@@ -61,12 +63,13 @@ def lock_buckets(cursor: Cursor, store: Store, batch: Batch, places: Int64Array)
 
     No other transaction then writes a document that shares a bucket. In an exact corpus the first rows
     are enough: two documents that match share one of them. places: those of the documents in the batch.
+    Documents with different guards are no twins, and so have different locks.
     """
     if not len(places):
         return
     sketches = batch.sketches
     buckets = _compared_buckets(sketches.buckets, sketches.shingle_counts, store.corpus.config)
-    locked = np.unique(buckets.take(places).values)
+    locked = np.unique(in_parts(buckets, sketches.guards).take(places).values)
     parts = None if sketches.parts is None else Array(np.unique(sketches.parts[places]))
     cursor.execute(statements.LOCK_BUCKETS, [store.corpus.id, Array(locked), parts])
 
@@ -113,22 +116,22 @@ class _BatchComparison:
         signatures = stored.signatures(np.arange(count))
         buckets = in_parts(buckets_of(signatures, config), stored.parts)
         buckets = _compared_buckets(buckets, stored.shingle_counts, config)
-        own = self._batch.sketches.parts
-        parts = None if stored.parts is None or own is None else np.concatenate([stored.parts, own])
+        own = self._batch.sketches
+        parts, guards = _both(stored.parts, own.parts), _both(stored.guards, own.guards)
         compared = _Compared(
             [*stored.keys, *self._batch.keys],
             concatenated(stored.rows(), self._rows),
-            joined([signatures, self._batch.sketches.signatures]),
+            joined([signatures, own.signatures]),
             self._replaced(stored.keys),
-            self._apart(stored.keys),
+            Separation(self._apart(stored.keys), NOTHING_SEPARATES.guards if guards is None else guards),
         )
         kept_by, similarity = keep_representatives(
             compared.rows,
-            apart(joined([buckets, self._buckets]), parts),
+            apart(joined([buckets, self._buckets]), merge_parts(parts, guards)),
             count,
             config.threshold,
             compared.replaced,
-            compared.apart,
+            compared.separation,
         )
         places = np.flatnonzero(kept_by != np.arange(len(kept_by)))
         matches = {
@@ -157,7 +160,7 @@ class _BatchComparison:
     def _apart(self, stored_keys: list[str]) -> Int64Array:
         """Return the pairs of places that were judged different, for keep_representatives()."""
         if not self._different:
-            return NONE_APART
+            return NOTHING_SEPARATES.apart
         places: dict[str, list[int]] = {}
         for place, key in enumerate([*stored_keys, *self._batch.keys]):
             places.setdefault(key, []).append(place)
@@ -171,6 +174,11 @@ class _BatchComparison:
         return np.sort(pack(later, earlier))
 
 
+def _both(stored: Parts, own: Parts) -> Parts:
+    """Return the parts or guards of the candidates, followed by those of the batch."""
+    return None if stored is None or own is None else np.concatenate([stored, own])
+
+
 class _Compared(NamedTuple):
     """The candidates, followed by the documents of the batch."""
 
@@ -179,8 +187,8 @@ class _Compared(NamedTuple):
     signatures: Signatures
     replaced: Int64Array
     """The place of the document that each document replaces, or -1: (documents,)."""
-    apart: Int64Array
-    """The pairs that were judged different, packed with the later document on the left."""
+    separation: Separation
+    """What keeps matches from being twins; pairs have the later document on the left."""
 
     def best_first(self, place: int, others: dict[int, float], config: CorpusConfig) -> list[Match]:
         """Return the matches of a document; others: the places and similarities of the matches."""
@@ -211,7 +219,7 @@ def _stored_matches(
     chosen = is_comparable & ~is_kept[left]
     left, right = left[chosen], right[chosen]
     values = jaccard_pairs(compared.rows, left, right)
-    reached = which_merge(values, threshold, left, right, compared.apart)
+    reached = which_merge(values, threshold, left, right, compared.separation)
     return left[reached].tolist(), right[reached].tolist(), values[reached].tolist()
 
 

@@ -215,6 +215,7 @@ def part_of(batch: Batch, part: slice) -> Batch:
             buckets=sketches.buckets.part(part),
             fingerprints=sketches.fingerprints and sketches.fingerprints.part(part),
             parts=None if sketches.parts is None else sketches.parts[part],
+            guards=None if sketches.guards is None else sketches.guards[part],
         ),
         languages=batch.languages and batch.languages[part],
         scopes=batch.scopes and batch.scopes[part],

@@ -31,7 +31,7 @@ SELECT pg_catalog.array_send(ARRAY(
 """
 UPDATE_DOCUMENT: Final[LiteralString] = """
 UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, fingerprints = %b::integer[],
-    shingle_count = %b, language = %b, scope = %b, expires_at = %b,
+    shingle_count = %b, language = %b, scope = %b, guard = %b, expires_at = %b,
     source_id = coalesce(%b::integer, source_id), forced = forced AND %b
 WHERE id = %b
 """
@@ -70,7 +70,7 @@ WHERE b.bucket = gone.bucket AND b.document_id = gone.document_id
 COPY_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: load documents of corpus {id} */
 COPY {document} (
-    id, key, source_id, shingle_count, language, scope, expires_at, word_ids, signature,
+    id, key, source_id, shingle_count, language, scope, expires_at, guard, word_ids, signature,
     fingerprints)
 FROM STDIN (FORMAT binary)
 """
@@ -197,8 +197,8 @@ SELECT id, part, pg_catalog.array_send(signature) FROM {document} WHERE id = ANY
 """
 INSERT_WAITING_DOCUMENT: Final[LiteralString] = """
 INSERT INTO {document} (
-    id, key, source_id, shingle_count, scope, expires_at, signature, fingerprints, normal_form)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s::integer[], %s)
+    id, key, source_id, shingle_count, scope, guard, expires_at, signature, fingerprints, normal_form)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s::integer[], %s)
 """
 SET_LOCK_TIMEOUT: Final[LiteralString] = """
 SELECT pg_catalog.set_config('lock_timeout', %s, true)

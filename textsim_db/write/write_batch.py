@@ -316,6 +316,8 @@ def insert(
         *sketches.signatures,
         *(sketches.fingerprints or ()),
     )
+    if sketches.guards is not None:
+        contents = contents._replace(guards=sketches.guards)
     with cursor.copy(corpus.statement(statements.COPY_DOCUMENTS)) as copy:
         copy.write(COPY_HEADER)
         copy.write(copy_documents(identities, contents, numbers).data)
@@ -347,6 +349,7 @@ def _replace(
             int(batch.sketches.shingle_counts[i]),
             batch.language_of(i),
             batch.scope_of(i),
+            batch.sketches.guard_of(i),
             expiry_parameter(batch.expiry_of(i)),
             source_id,
             same,
