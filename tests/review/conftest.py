@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 import textsim_db as ts
 from textsim_db.review.corpus_documents import CorpusDocuments
 from textsim_db.review.reviewed import Reviewed
-from textsim_db.review.server import Guard, Review
+from textsim_db.review.server import AccessCheck, Review
 
 TOKEN = "the-token"
 PORT = 8123
@@ -40,7 +40,7 @@ def open_review() -> Iterator[Open]:
             if wait:
                 review.survey.wait()
             return TestClient(
-                Guard(review.app(), TOKEN, PORT),
+                AccessCheck(review.app(), TOKEN, PORT),
                 base_url=f"{HOME}/{TOKEN}" if enter else HOME,
                 headers={"origin": HOME},
                 raise_server_exceptions=True,

@@ -321,7 +321,7 @@ def settings_of(corpus_config: CorpusConfig) -> dict[str, Any]:
 
 
 def _with_lists(settings: PartialSettings) -> CorpusSettings:
-    if "stop_words" not in settings:
+    if not settings.keys() & {"stop_words", "guards", "guard_words"}:
         return CorpusSettings(**settings)
     from textsim_db.text.left_out_words import with_lists
 
@@ -330,11 +330,12 @@ def _with_lists(settings: PartialSettings) -> CorpusSettings:
 
 def _present(settings: dict[str, Any]) -> PartialSettings:
     present = {name: value for name, value in settings.items() if value is not None}
-    words = present.get("stop_words")
-    if words is not None and ("." in words or "/" in words):
-        from textsim_db.files.read_documents import read_text
+    for name in ("stop_words", "guard_words"):
+        words = present.get(name)
+        if words is not None and ("." in words or "/" in words):
+            from textsim_db.files.read_documents import read_text
 
-        present["stop_words"] = tuple(read_text(words).splitlines())
+            present[name] = tuple(read_text(words).splitlines())
     return present
 
 
@@ -342,7 +343,7 @@ def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
     metadata = metadata_of(name)
     hint = get_type_hints(CorpusSettings)[name]
     kind = next((k for k in (bool, *_PARSERS) if k in (hint, *get_args(hint))), str)
-    flag = name.removeprefix("is_").replace("_", "-")
+    flag = metadata["flag"] or name.removeprefix("is_").replace("_", "-")
     flags = f"--{flag}/--no-{flag}" if kind is bool and default == LEFT_AS_IT_IS else f"--{flag}"
     option = typer.Option(
         flags,

@@ -246,7 +246,7 @@ class Separation(NamedTuple):
     """What keeps documents from being merged, although they match."""
 
     apart: Int64Array = np.empty(0, np.int64)
-    """The pairs that were judged different, packed by pack() with either document on the left, sorted."""
+    """The pairs that were judged different: packed by pack(), either document on the left; sorted."""
     guards: Int64Array = np.empty(0, np.int64)
     """The guard of each document: (documents,); (0,) in a corpus without guards."""
 

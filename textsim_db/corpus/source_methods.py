@@ -180,10 +180,11 @@ class RebuildMethods(CheckedArguments):
             >>> corpus.config.bands, corpus.config.rows
             (25, 5)
         """
+        from textsim_db.text.left_out_words import with_guard_words
         from textsim_db.write import learn_from_sample, rebuild
 
         config = self._current.loaded().store.corpus.config
-        changed = config.changed(**settings)
+        changed = with_guard_words(config.changed(**settings))
         has_settings = any(value is not None for value in settings.values())
         is_known = has_settings and not changed.learns_boilerplate
         if is_known and self._current.read(rebuild.is_enough, changed):

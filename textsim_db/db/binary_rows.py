@@ -208,7 +208,7 @@ def _column(values: Sequence[bytes] | None, rows: int) -> Utf8:
 
 def _size_of_documents(row: _Row, contents: Contents, chosen: Int64Array) -> int:
     """Return the bytes that the rows of documents take at most."""
-    # Two bytes for the number of fields, their lengths, 3 * 4 and 8 bytes of numbers, three array headers.
+    # The number of fields, their lengths, 3 * 4 and 8 bytes of numbers, three array headers.
     fixed = 2 + _FIELDS * _LENGTH + 12 + 8 + 3 * ARRAY_HEADER
     texts = sum(len(column.data) for column in (row.keys, row.languages, row.scopes, row.expiries))
     words, values, fingerprints = (

@@ -19,7 +19,7 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.read.snapshot import fetch, fetch_arrays
 from textsim_db.sketch.cost_of_bands import BUCKETS
-from textsim_db.sketch.ragged import begins_run, merge_parts
+from textsim_db.sketch.ragged import begins_run, mixed
 from textsim_db.text.numba_compiler import Int32Array, Int64Array
 
 RANGE_BYTES = 96 * 1024 * 1024
@@ -112,9 +112,9 @@ class BucketScan:
                 connection, self._corpus, statements.PARTS_OF_IDS, [Array(unread)]
             )
             read = load_int4_array(documents)
-            self._parts[read] = merge_parts(
-                load_int8_array(parts), load_int8_array(guards) if self._has_guards else None
-            )
+            self._parts[read] = load_int8_array(parts)
+            if self._has_guards:
+                self._parts[read] = mixed(load_int8_array(parts), load_int8_array(guards))
             self._is_read[read] = True
         return self._parts[places]
 

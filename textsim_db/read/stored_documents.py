@@ -133,9 +133,9 @@ class WordNumbers:
 class StoredDocuments:
     """Stored documents, as a search or a comparison reads them.
 
-    rows: (id, key, shingle count, word ids, normal form, part, guard), and the signature if signatures() is
-    called. Word ids and signature are in the format of array_send. A document has either word ids, or
-    a normal form if its words have no ids yet.
+    rows: (id, key, shingle count, word ids, normal form, part, guard), and the signature if
+    signatures() is called. Word ids and signature are in the format of array_send. A document has
+    either word ids, or a normal form if its words have no ids yet.
     """
 
     def __init__(

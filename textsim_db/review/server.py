@@ -44,7 +44,7 @@ _HEADERS = {
 }
 
 
-class Guard:
+class AccessCheck:
     """Passes requests on to an application if their path begins with the token.
 
     A page of another site can make a browser send requests here. Then the Host is another name (DNS
@@ -105,7 +105,7 @@ def serve(app: ASGIApp, port: int, browser: bool, show: Callable[[str], None]) -
         token = secrets.token_urlsafe(32)
         address = f"http://{HOST}:{port}/{token}/"
         config = uvicorn.Config(
-            Guard(app, token, port),
+            AccessCheck(app, token, port),
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -138,7 +138,7 @@ class Review:
         return self._site.survey
 
     def app(self) -> ASGIApp:
-        """Return the application, which a Guard has to protect."""
+        """Return the application, which an AccessCheck has to protect."""
         overview, pairs = OverviewPage(self._site), PairPages(self._site)
         clusters, judgements = ClusterPages(self._site), JudgementPages(self._site)
         pages: dict[str, Page] = {

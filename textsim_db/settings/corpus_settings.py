@@ -133,18 +133,21 @@ def _setting(
     *,
     is_fixed: bool = False,
     of_corpus: bool = False,
+    flag: str | None = None,
 ) -> Any:
     """Declare a setting.
 
     metavar: the values, as the help of an option shows them. is_fixed: whether a rebuild cannot
     change the setting. of_corpus: whether it needs a corpus that stays; the other settings say which
-    texts are near-duplicates, and `textsim dedupe` has them too.
+    texts are near-duplicates, and `textsim dedupe` has them too. flag: the option, if it is not the
+    name.
     """
     metadata = {
         "meaning": meaning,
         "metavar": metavar,
         "is_fixed": is_fixed,
         "of_corpus": of_corpus,
+        "flag": flag,
     }
     return field(default=default, metadata=metadata)
 
@@ -252,10 +255,11 @@ class CorpusSettings:
         "Never merge texts that differ in one of these: numbers, negations, or words, which are those "
         "of --guard-words. They still match, as siblings.",
         "numbers,negations,words",
+        flag="guard",
     )
     guard_words: str | Iterable[str] = _setting(
         (),
-        "The words of the guard words, such as draft,final; or a file with a word on each line.",
+        "The words of --guard words, such as draft,final, or a file with a word on each line.",
         "WORDS|PATH",
     )
     stop_words_by_language: WordsByLanguage = ()
@@ -297,10 +301,12 @@ class CorpusSettings:
             else check_count(self.passages, "passages", MIN_PASSAGE, MAX_PASSAGE),
             common_passages=check_flag(self.common_passages, "common_passages"),
             guards=check_guards(self.guards),
-            guard_words=tuple(self.guard_words),
+            guard_words=tuple(listed(self.guard_words)),
         )
         if (Guard.WORDS in checked.guards) != bool(checked.guard_words):
-            raise ConfigurationError('the guard "words" and guard_words go together; set both, or neither')
+            raise ConfigurationError(
+                'the guard "words" and guard_words go together; set both, or neither'
+            )
         if checked.common_passages and checked.passages is None:
             raise ConfigurationError("common_passages needs passages; set both, or neither")
         banding, recall = checked._banding_and_recall()
@@ -489,9 +495,14 @@ def check_boilerplate(share: float | None, shingle: Shingle) -> float | None:
     return float(share)
 
 
+def listed(words: str | Iterable[str]) -> list[str]:
+    """Return words that are given as a list, or as one text with commas."""
+    return words.split(",") if isinstance(words, str) else list(words)
+
+
 def check_guards(guards: str | Iterable[str]) -> tuple[str, ...]:
     """Return kinds of guards in their order, from a list or from one text with commas."""
-    names = guards.split(",") if isinstance(guards, str) else list(guards)
+    names = listed(guards)
     for name in names:
         if name not in list(Guard):
             near = suggestion(str(name), Guard)

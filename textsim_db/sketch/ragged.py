@@ -125,6 +125,11 @@ def merge_parts(parts: Parts, guards: Int64Array | None) -> Parts:
     """
     if parts is None or guards is None:
         return guards if parts is None else parts
+    return mixed(parts, guards)
+
+
+def mixed(parts: Int64Array, guards: Int64Array) -> Int64Array:
+    """Return one number for two: (documents,)."""
     return parts ^ (guards.view(np.uint64) * _ODD).view(np.int64)
 
 

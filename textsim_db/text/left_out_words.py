@@ -18,10 +18,12 @@ from textsim_db.errors import ConfigurationError, install_extra, suggestion
 from textsim_db.settings.check_values import check_several
 from textsim_db.settings.corpus_settings import (
     AUTO,
+    CorpusConfig,
     CorpusSettings,
     Shingle,
     WordsByLanguage,
     check_guards,
+    listed,
 )
 from textsim_db.text.guards import is_counted
 from textsim_db.text.hashing import (
@@ -57,17 +59,19 @@ FEWEST_SHARING = 10
 def with_lists(settings: CorpusSettings) -> CorpusSettings:
     """Return the settings with lists of stop words in place of a language's code or AUTO.
 
-    Stop words and guard words are in normal form then. Words that a guard counts are no stop words. AUTO identifies the language of each document and leaves its stop words out. Raises
+    Stop words and guard words are in normal form then. Words that a guard counts are no stop words.
+    AUTO identifies the language of each document and leaves its stop words out. Raises
     ConfigurationError and DocumentError as stop_words() does.
     """
-    guard_words = settings.guard_words
-    if isinstance(guard_words, str):
-        guard_words = guard_words.split(",")
     settings = replace(
-        settings, guards=check_guards(settings.guards), guard_words=stop_words(guard_words)
+        settings,
+        guards=check_guards(settings.guards),
+        guard_words=stop_words(listed(settings.guard_words)),
     )
     if isinstance(settings.stop_words, str) and settings.stop_words == AUTO:
-        lists = tuple((code, _not_counted(words, settings)) for code, words in stop_words_by_language())
+        lists = tuple(
+            (code, _not_counted(words, settings)) for code, words in stop_words_by_language()
+        )
         return replace(settings, stop_words=(), language=AUTO, stop_words_by_language=lists)
     return replace(settings, stop_words=_not_counted(stop_words(settings.stop_words), settings))
 
@@ -75,7 +79,24 @@ def with_lists(settings: CorpusSettings) -> CorpusSettings:
 def _not_counted(words: tuple[str, ...], settings: CorpusSettings) -> tuple[str, ...]:
     """Return words without those that a guard of the settings counts."""
     guards, guard_words = tuple(settings.guards), frozenset(settings.guard_words)
+    if not guards:
+        return words
     return tuple(word for word in words if not is_counted(word, guards, guard_words))
+
+
+def with_guard_words(config: CorpusConfig) -> CorpusConfig:
+    """Return a changed configuration with its guard words in normal form.
+
+    Raises ConfigurationError if a guard would count a word that the corpus leaves out of its texts.
+    """
+    config = replace(config, guard_words=stop_words(config.guard_words))
+    for words in (config.stop_words, *(words for _, words in config.stop_words_by_language)):
+        if missing := set(words).difference(_not_counted(words, config)):
+            raise ConfigurationError(
+                f'the corpus leaves out the stop word "{min(missing)}", which its guards would count; '
+                "create the corpus again with these guards"
+            )
+    return config
 
 
 class WordTable(NamedTuple):

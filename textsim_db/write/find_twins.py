@@ -123,7 +123,9 @@ class _BatchComparison:
             concatenated(stored.rows(), self._rows),
             joined([signatures, own.signatures]),
             self._replaced(stored.keys),
-            Separation(self._apart(stored.keys), NOTHING_SEPARATES.guards if guards is None else guards),
+            Separation(
+                self._apart(stored.keys), NOTHING_SEPARATES.guards if guards is None else guards
+            ),
         )
         kept_by, similarity = keep_representatives(
             compared.rows,

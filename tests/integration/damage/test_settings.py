@@ -27,6 +27,8 @@ SETTINGS = {
     "boilerplate": "0.5",
     "passages": "13",
     "common_passages": "true, passages = 13",
+    "guards": "'{numbers}'",
+    "guard_words": "'{draft}', guards = '{words}'",
     "base": "base + 1",
     "golden_signature": "golden_signature || 1",
     "golden_buckets": "golden_buckets || 1",
