@@ -193,7 +193,19 @@ def test_forget_prints_a_receipt(news: Textsim) -> None:
         "go with the next rebuild: textsim rebuild news"
         in news("forget", "news", "--all-removed", "--later", "--yes").stderr
     )
-    assert "expected keys, a scope" in news("forget", "news", "--yes", status=2).stderr
+    # What would be refused needs no confirmation.
+    for choices in ([], ["a", "--all-removed"]):
+        assert "expected keys, a scope" in news("forget", "news", *choices, status=2).stderr
+
+
+def test_only_the_rebuild_of_forget_compares_hashes(news: Textsim, database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("UPDATE textsim.corpus SET golden_buckets = '{}'")
+    assert "removed 1 document" in news("forget", "news", "a", "--later").stderr
+    refused = news("forget", "news", "b", status=2).stderr
+    assert "stored golden signature" in refused
+    assert "the documents are removed" in refused
+    assert "removed 0 documents" in news("forget", "news", "a", "b", "--later").stderr
 
 
 def test_an_empty_pattern_is_refused(textsim: Textsim, tmp_path: Path) -> None:

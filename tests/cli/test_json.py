@@ -90,7 +90,7 @@ ELSEWHERE = {"warm", "db stop"}
 COMPUTING = {
     *("dedupe", "compare", "demo", "index", "pairs"),
     *("clusters", "review", "track", "attach", "worker", "reconcile", "plan", "rebuild", "stats"),
-    *("boilerplate", "check", "warm", "passages", "contamination", "forget"),
+    *("boilerplate", "check", "warm", "passages", "contamination"),
 }
 """Commands that compute signatures, as check does for each document. Their help does not."""
 ONE_TEXT = [

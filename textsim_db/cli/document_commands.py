@@ -309,11 +309,12 @@ def forget(
     - `textsim forget tickets --scope customer-7 --later`
 
     """
-    if not keys:
-        what = f"the scope {scope}" if scope else "all of them"
+    # Any other number of choices is refused.
+    if not keys and (scope is not None) + all_expired + all_removed == 1:
+        what = "all of them" if scope is None else f"the scope {scope}"
         confirm(f'forget documents of the corpus "{shown(corpus)}": {shown(what)}', yes)
     with connect(database_url) as db:
-        opened = db.corpus(corpus)
+        opened = db.manage(corpus)
         with progress("rebuilding", "documents") as show_done:
             report = opened.forget(
                 keys or None,

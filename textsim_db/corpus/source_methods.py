@@ -252,7 +252,7 @@ class RebuildMethods(CheckedArguments):
             return report
 
         def rebuild() -> None:
-            self._current.load()
+            self._current.load(is_checked=True)
             self.rebuild(progress)
 
         self._current.load()
