@@ -25,7 +25,6 @@ from textsim_db.settings.corpus_settings import (
     check_guards,
     listed,
 )
-from textsim_db.text.guards import is_counted
 from textsim_db.text.hashing import (
     SPREAD,
     HashTable,
@@ -81,6 +80,8 @@ def _not_counted(words: tuple[str, ...], settings: CorpusSettings) -> tuple[str,
     guards, guard_words = tuple(settings.guards), frozenset(settings.guard_words)
     if not guards:
         return words
+    from textsim_db.text.guards import is_counted  # it looks its words up in tables of this module
+
     return tuple(word for word in words if not is_counted(word, guards, guard_words))
 
 
