@@ -53,6 +53,7 @@ def test_negations_are_words_of_normal_forms_and_the_same_in_sql(
     assert [normal_form(each) for each in [*negations, *phrases]] == [*negations, *phrases]
     assert guards.NEGATIONS.isdisjoint(" ".join(phrases).split())
     assert {len(each.split()) for each in phrases} == {2, 3}
+    assert {(part.encode()[0], len(part.encode())) for part in guards.NEGATION_PARTS} == {(0xEC, 3)}
 
 
 @pytest.mark.both_servers

@@ -42,7 +42,7 @@ _SETTINGS = (
     CorpusSettings(recall=1, is_unique=True),
     CorpusSettings(shingle="char:5"),
     CorpusSettings(shingle="char:5", recall=1),
-    CorpusSettings(stop_words=("the",)),
+    CorpusSettings(stop_words=("the",), guards=("numbers",)),
     CorpusSettings(boilerplate=0.5, boilerplate_values=(0,)),
 )
 _OF_LANGUAGES = (CorpusSettings(language="auto"), CorpusSettings(stop_words="auto"))
