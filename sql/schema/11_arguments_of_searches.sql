@@ -104,7 +104,8 @@ BEGIN
             THEN format('corpus "%s" is scoped, and no scope is given', c.name) ELSE fault END
             USING ERRCODE = 'invalid_parameter_value', HINT = CASE
                 WHEN scope IS NULL THEN 'Name the scope: scope => ''...''.'
-                WHEN NOT c.scoped THEN 'Leave the scope out, or create a corpus with scoped => true.' END;
+                WHEN NOT c.scoped THEN 'Leave the scope out, or create a corpus with scoped => true.'
+                ELSE 'Name a shorter scope, such as a hash.' END;
     END IF;
     RETURN textsim._part(scope);
 END $$;

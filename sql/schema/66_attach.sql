@@ -120,7 +120,8 @@ BEGIN
     UPDATE textsim.source s SET attached_as = '{}'
     WHERE s.corpus_id = c.id AND s.id <> source.id AND NOT s.active AND s.attached_as = source.attached_as;
     IF source.row_filter IS NOT NULL THEN
-        -- It returns an empty text if the filter is true, NULL if not, or the error.
+        -- It returns an empty text if the filter is true, NULL if not, or the error, without the values of the row: the
+        -- log and workers report it.
         filter_function := format(
             'textsim.%I(%s)', '_filter_' || source.id, array_to_string(source.filter_types, ', '));
         PERFORM textsim._make_function(filter_function, format(
@@ -133,7 +134,7 @@ EXCEPTION
     WHEN insufficient_resources OR operator_intervention OR system_error OR syntax_error_or_access_rule_violation THEN
         RAISE;
     WHEN OTHERS THEN
-        RETURN concat('its row filter cannot be computed: ', SQLERRM);
+        RETURN concat('its row filter cannot be computed: ', rtrim(substring(SQLERRM from '^[[:alpha:] ]*')), ' (', SQLSTATE, ')');
 END
 $body$, source.row_filter, (
             SELECT string_agg(format('$%s AS %I', f.place, f.name), ', ' ORDER BY f.place)

@@ -137,6 +137,32 @@ def test_the_error_of_a_row_goes_when_its_writer_mends_it(
     assert (corpus.failures(), corpus.check()) == ([], [])
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_no_report_of_such_a_row_holds_its_text(
+    db: ts.Database, connection: Connection, caplog: pytest.LogCaptureFixture, mode: str
+) -> None:
+    corpus = db.create_corpus("c")
+    connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+    for row_filter in (
+        "body::int > 3",
+        "'a' ~ body",
+        "body::jsonb <> '1'",
+        "body::bigint::int > 3",
+    ):
+        corpus.attach("t", "id", "body", mode, row_filter=row_filter)
+        texts = "secret words (", "9999999999777"
+        for text in texts:
+            connection.execute("INSERT INTO t VALUES (1, %s)", [text])
+            run_worker(db, corpus, connection)
+            reports = connection.execute(
+                "SELECT p::text FROM textsim.pending p UNION ALL SELECT w::text FROM textsim.worker w"
+            ).fetchall()
+            shown = f"{reports} {corpus.failures()} {caplog.text}"
+            assert not [word for word in ("secret", "words", texts[1]) if word in shown], shown
+            connection.execute("DELETE FROM t")
+        corpus.detach("t")
+
+
 def test_a_unique_corpus_refuses_a_row_that_raises(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c", is_unique=True)
     connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text, score text)")

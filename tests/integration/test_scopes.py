@@ -128,6 +128,12 @@ def test_a_scope_is_required_where_there_are_scopes_and_refused_elsewhere(
     for query in ("add('plain', 'a', 'b', 's')", "pairs('plain', scope => 's')"):
         with pytest.raises(pg.InvalidParameterValue, match='"plain" is not scoped'):
             connection.execute(f"SELECT textsim.{query}".encode())
+    for query in (
+        "add('c', 'a', 'b', repeat('s', 201))",
+        "matches('c', 'b', scope => repeat('s', 201))",
+    ):
+        with pytest.raises(pg.InvalidParameterValue, match="the scope is 201 bytes long"):
+            connection.execute(f"SELECT textsim.{query}".encode())
     with pytest.raises(ts.ConfigurationError, match="2 scopes and 1 texts"):
         scoped.query_many([TEXT], scope=["a", "b"])
 
@@ -275,3 +281,106 @@ def test_a_scope_that_was_null_and_becomes_empty_counts(
     connection.execute("UPDATE post SET owner = ''")
     db.worker().run(until_idle=True)
     assert [match.key for match in corpus.query(TEXT, scope="")] == ["1"]
+
+
+@pytest.mark.parametrize("is_unique", [False, True])
+def test_answers_and_messages_tell_nothing_of_another_scope(
+    db: ts.Database,
+    connection: Connection,
+    caplog: pytest.LogCaptureFixture,
+    is_unique: bool,
+) -> None:
+    key, others, word = "secretkey", "secretscope", "secretword"
+    corpus = create(db, is_unique=is_unique, passages=5)
+    near = f"{TEXT} {word}"
+    corpus.add_many([(key, near, others), (f"{key}2", f"{word} {word} alone", others)])
+    corpus.add_many([("b", TEXT, "mine"), ("c", "entirely different words of mine", "mine")])
+    corpus.track()
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text, tenant text)")
+    corpus.attach("t", "id", "body", scope="tenant")
+    connection.execute("INSERT INTO t VALUES ('secretkey3', 'a secretword apart', 'secretscope')")
+    db.worker().run(until_idle=True)
+    connection.execute(
+        "SELECT textsim.add('c', 'secretkey4', 'one more secretword', 'secretscope')"
+    )
+    said: list[object] = []
+    connection.add_notice_handler(lambda notice: said.append(str(notice.message_primary)))
+    statements = [
+        *(
+            f"SELECT * FROM textsim.{function}('c', '{TEXT}', scope => 'mine')"
+            for function in ("matches", "candidates", "passages", "common_runs")
+        ),
+        f"SELECT * FROM textsim.containing('c', '{TEXT}', 0.6, scope => 'mine')",
+        f"SELECT * FROM textsim.nearest('c', '{TEXT}', scope => 'mine')",
+        *(
+            f"SELECT * FROM textsim.{function}('c', scope => 'mine')"
+            for function in ("pairs", "candidate_pairs", "clusters", "duplicates", "forget")
+        ),
+        *(
+            f"SELECT * FROM textsim.{function}('c', 'b')"
+            for function in (
+                "neighbours",
+                "candidates_of",
+                "passages_of",
+                "members_of",
+                "cluster_of",
+            )
+        ),
+        # A key is unique in the corpus, so the document of that key moves.
+        *(
+            f"SELECT textsim.{function}('c', '{used}', '{text}', scope => 'mine', force => {force})"
+            for function in ("add", "add_unique")
+            for used in (key, "secretkey3", "new")
+            for text in (TEXT, "words that nobody has in any text", "\ue000")
+            for force in (True, False)
+        ),
+        f"SELECT * FROM textsim.twins_of('c', ARRAY['{key}', 'new'], ARRAY['{TEXT}', 'a b c'], "
+        "ARRAY['mine', 'mine'])",
+        f"SELECT textsim.judge('c', 'b', '{key}', 'same')",
+        f"SELECT textsim.unjudge('c', 'b', '{key}')",
+        f"SELECT textsim.remove('c', '{key}')",
+        f"INSERT INTO t VALUES ('b2', '{TEXT}', 'mine')",
+        f"INSERT INTO t VALUES ('{key}', '{TEXT} or not', 'mine')",
+        f"UPDATE t SET tenant = 'mine', body = '{TEXT}' WHERE id = 'secretkey3'",
+        "SELECT textsim.add('c', 'new', NULL, 'mine')",
+        "SELECT textsim.add('c', 'new', 'a', repeat('mine', 99))",
+        f"SELECT textsim.add('c', repeat('{key}', 999), 'a', 'mine')",
+        f"SELECT textsim.lock_scope('c', 'mine'), textsim.add('c', '{key}', '{TEXT}', 'mine')",
+        "CALL textsim.index_pending('c')",
+    ]
+    calls: dict[str, Callable[[], object]] = {
+        "query": lambda: corpus.query(TEXT, scope="mine"),
+        "query_many": lambda: corpus.query_many([TEXT], scope=["mine"]),
+        "candidates": lambda: corpus.candidates(TEXT, scope="mine"),
+        "pairs": lambda: list(corpus.pairs(scope="mine")),
+        "clusters": lambda: list(corpus.clusters(scope="mine")),
+        f"add {key}": lambda: corpus.add(key, TEXT, scope="mine"),
+        f"add_unique {key}": lambda: corpus.add_unique(key, TEXT, scope="mine"),
+        f"add_many {key}": lambda: corpus.add_many([(key, TEXT, "mine"), ("d", TEXT, "mine")]),
+        f"judge {key}": lambda: corpus.judge("b", key, "same"),
+        "forget": lambda: corpus.forget(scope="mine", later=True),
+    }
+    answers: dict[str, str] = {}
+    for statement in statements:
+        said.clear()
+        try:
+            with connection.transaction(force_rollback=not statement.startswith("CALL")):
+                cursor = connection.execute(statement.encode())
+                said += cursor.fetchall() if cursor.description else []
+        except psycopg.Error as error:
+            diagnostic = error.diag
+            said += [str(error), diagnostic.message_hint, diagnostic.context]
+        answers[statement] = str(said)
+    for name, call in calls.items():
+        caplog.clear()
+        try:
+            answers[name] = str(call())
+        except ts.TextsimError as error:
+            answers[name] = f"{error} {error.__cause__}"
+        answers[name] += caplog.text
+    assert [
+        (call, answer)
+        for call, answer in answers.items()
+        for secret in (key, others, word)
+        if secret in answer.replace(TEXT, "") and secret not in call
+    ] == []
