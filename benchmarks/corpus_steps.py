@@ -207,7 +207,7 @@ class Measured:
         results = []
 
         def ask(text: str) -> None:
-            statement = "SELECT * FROM textsim.matches(%s, %s)"
+            statement = "SELECT key, similarity FROM textsim.matches(%s, %s)"
             cursor = self.bench.connection.execute(statement, [self.name, text])
             results.append(bool(cursor.fetchall()))
 

@@ -114,7 +114,7 @@ class Side(Measured):
 
     def matches(self, text: str) -> None:
         """Search in SQL."""
-        statement = "SELECT * FROM textsim.matches(%s, %s)"
+        statement = "SELECT key, similarity FROM textsim.matches(%s, %s)"
         self.bench.connection.execute(statement, [self.name, text]).fetchall()
 
     def processor_ms(self, function: Callable[[str], object], text: str) -> float:

@@ -280,7 +280,7 @@ def matches(corpus: ts.Corpus, bench: Bench, texts: list[str]) -> tuple[Table, F
 
     def ask_each() -> None:
         for text in texts:
-            call = "SELECT * FROM textsim.matches(%s, %s)"
+            call = "SELECT key, similarity FROM textsim.matches(%s, %s)"
             execute(call, [corpus.name, text], prepare=True).fetchall()
 
     rows = {}

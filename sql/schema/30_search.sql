@@ -201,6 +201,23 @@ BEGIN
     END IF;
 END $$;
 
+-- The guards that differ between a text, given by its normal form and its guard, and a document.
+CREATE OR REPLACE FUNCTION textsim._differs(
+    c textsim.corpus, form text, guard bigint, other_key text, other_guard bigint)
+RETURNS text[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kinds text[] := '{}';
+BEGIN
+    IF NOT textsim._have_equal_guards(guard, other_guard) THEN
+        EXECUTE format(
+            'SELECT textsim._differing($1, $2, $3, textsim._stored_form($4, d.word_ids, d.normal_form)) '
+            'FROM textsim.%I d WHERE d.key = $5', 'document_' || c.id)
+        INTO kinds USING c.guards, c.guard_words, form, c.id, other_key;
+    END IF;
+    RETURN kinds;
+END $$;
+
 -- The threshold of a search; a warning with the share that is found if it is lower than that of the corpus.
 CREATE OR REPLACE FUNCTION textsim._search_threshold(c textsim.corpus, threshold double precision)
 RETURNS double precision
@@ -220,7 +237,7 @@ END $$;
 -- The work of neighbours(), because a plpgsql parameter and column cannot both be named key.
 CREATE OR REPLACE FUNCTION textsim._neighbours(
     corpus text, document_key text, threshold double precision, max_results integer, language text)
-RETURNS TABLE (key text, similarity double precision)
+RETURNS TABLE (key text, similarity double precision, differs text[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -234,7 +251,7 @@ BEGIN
     PERFORM textsim._warn_unindexed(c);
     threshold := textsim._search_threshold(c, threshold);
     EXECUTE format(
-        'SELECT d.id, d.normal_form, d.word_ids, d.shingle_count, d.part, '
+        'SELECT d.id, d.normal_form, d.word_ids, d.shingle_count, d.part, d.guard, '
             'textsim._in_part(textsim._buckets(d.signature, $2, $3), d.part) AS buckets '
         'FROM textsim.%I d WHERE d.key = $1%s', 'document_' || c.id, textsim._alive(c, 'd'))
     INTO d USING document_key, c.bands, c.rows;
@@ -242,7 +259,11 @@ BEGIN
     IF d.id IS NULL THEN
         RETURN;
     END IF;
-    RETURN QUERY SELECT s.key, s.similarity FROM textsim._search(
+    RETURN QUERY
+        SELECT s.key, s.similarity, textsim._differs(
+            c, CASE WHEN c.guards <> '{}' THEN textsim._stored_form(c.id, d.word_ids, d.normal_form) END, d.guard, s.key,
+            s.guard)
+        FROM textsim._search(
         c, CASE WHEN c.bands IS NULL THEN d.buckets[1:textsim._count_rows(d.shingle_count, threshold)]
             ELSE d.buckets END,
         NULL, d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language, d.part) s;
@@ -415,13 +436,14 @@ COMMENT ON FUNCTION textsim.candidates(text, text, text, text)
 CREATE OR REPLACE FUNCTION textsim.matches(
     corpus text, text text, threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
     language text DEFAULT NULL, scope text DEFAULT NULL)
-RETURNS TABLE (key text, similarity double precision)
+RETURNS TABLE (key text, similarity double precision, differs text[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, text, textsim._check_language(c, language));
     shingle_values bigint[] := textsim._query_values(c, form);
+    own_guard bigint := textsim._guard(c.guards, c.guard_words, form);
     part bigint;
 BEGIN
     PERFORM textsim._check_search(c, threshold, max_results);
@@ -431,13 +453,16 @@ BEGIN
     part := textsim._part_of(c, scope);
     PERFORM textsim._warn_unindexed(c);
     threshold := textsim._search_threshold(c, threshold);
-    RETURN QUERY SELECT s.key, s.similarity FROM textsim._search(
+    RETURN QUERY
+        SELECT s.key, s.similarity, textsim._differs(c, form, own_guard, s.key, s.guard)
+        FROM textsim._search(
         c, textsim._stored_buckets(c, textsim._signature(c, shingle_values, threshold), part), shingle_values, form,
         NULL, CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, NULL, threshold, max_results,
         language, part) s;
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text, text)
-    IS 'Returns the documents similar to a text and their exact similarity, best first. threshold is '
+    IS 'Returns the documents similar to a text and their exact similarity, best first. In a corpus with guards, differs '
+    'names those that differ: a sibling, which is not merged with the text. threshold is '
     'the least similarity, by default the threshold of the corpus. Below that, some matches are '
     'not found: a warning says which share is found, and an exact corpus raises an error. max_results '
     'limits the rows before the conditions of the caller; by default all are returned, however many there '
@@ -446,13 +471,14 @@ COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text,
 
 CREATE OR REPLACE FUNCTION textsim.nearest(
     corpus text, text text, k integer DEFAULT 10, language text DEFAULT NULL, scope text DEFAULT NULL)
-RETURNS TABLE (key text, similarity double precision)
+RETURNS TABLE (key text, similarity double precision, differs text[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, text, textsim._check_language(c, language));
     shingle_values bigint[] := textsim._query_values(c, form);
+    own_guard bigint := textsim._guard(c.guards, c.guard_words, form);
     part bigint;
     any_similarity CONSTANT double precision := 1e-9;  -- all shingles of the text are looked up
 BEGIN
@@ -470,7 +496,9 @@ BEGIN
     END IF;
     part := textsim._part_of(c, scope);
     PERFORM textsim._warn_unindexed(c);
-    RETURN QUERY SELECT s.key, s.similarity FROM textsim._search(
+    RETURN QUERY
+        SELECT s.key, s.similarity, textsim._differs(c, form, own_guard, s.key, s.guard)
+        FROM textsim._search(
         c, textsim._stored_buckets(c, textsim._signature(c, shingle_values, any_similarity), part), shingle_values,
         form, NULL, cardinality(shingle_values), NULL, any_similarity, k, language, part) s;
 END $$;
@@ -478,20 +506,36 @@ COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
     IS 'Returns the k documents that are most similar to a text, and their exact similarity, best first, without a '
     'threshold. The corpus must be exact. It looks the text up by the rarest shingles of each document: the lower '
     'its threshold, the more of them. Every document from its threshold on is found. Below it, documents that share '
-    'only other shingles with the text are missed. There are fewer than k rows if no others are found. language and '
-    'scope are as in matches().';
+    'only other shingles with the text are missed. There are fewer than k rows if no others are found. differs, '
+    'language and scope are as in matches().';
+
+CREATE OR REPLACE FUNCTION textsim.differs(corpus text, a text, b text) RETURNS text[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    kinds text[];
+BEGIN
+    EXECUTE format(
+        'SELECT textsim._differs($1, textsim._stored_form($2, d.word_ids, d.normal_form), d.guard, e.key, e.guard) '
+        'FROM textsim.%1$I d JOIN textsim.%1$I e ON e.key = $4 WHERE d.key = $3', 'document_' || c.id)
+    INTO kinds USING c, c.id, a, b;
+    RETURN kinds;
+END $$;
+COMMENT ON FUNCTION textsim.differs(text, text, text)
+    IS 'Returns the guards of the corpus that differ between two documents, given by their keys: such documents are never '
+    'merged, however similar they are. It is empty if all are equal, and NULL if one of the two documents is not there.';
 
 CREATE OR REPLACE FUNCTION textsim.neighbours(
     corpus text, key text, threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
     language text DEFAULT NULL)
-RETURNS TABLE (key text, similarity double precision)
+RETURNS TABLE (key text, similarity double precision, differs text[])
 LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
 BEGIN ATOMIC
-    SELECT n.key, n.similarity FROM textsim._neighbours($1, $2, $3, $4, $5) n;
+    SELECT n.key, n.similarity, n.differs FROM textsim._neighbours($1, $2, $3, $4, $5) n;
 END;
 COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, text)
     IS 'Returns the documents similar to the document with this key, without itself, best first. '
-    'threshold, max_results and language are as in matches(). Returns no rows if no document has '
+    'differs, threshold, max_results and language are as in matches(). Returns no rows if no document has '
     'the key. In a scoped corpus, only documents of its scope are found.';
 
 -- The functions that list a whole corpus are VOLATILE: a rebuild may replace the corpus while they wait.

@@ -15,7 +15,7 @@ from tests.support.parity import STOP_WORDS
 from textsim_db.db.word_cache import WordCache
 from textsim_db.read.corpus_statistics import WordCounts, words_at
 from textsim_db.settings.corpus_settings import CorpusConfig, Shingle
-from textsim_db.text import hashing, left_out_words
+from textsim_db.text import hashing, left_out_words, utf8
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens, leave_out, tokenize, tokens_of
@@ -136,9 +136,7 @@ def check_spans(rng: random.Random, data: bytes) -> None:
     assert distinct_spans.hashes.astype(np.int64).tolist() == [value_of[piece] for piece in kept]
     removed = {piece for piece in pieces if rng.random() < 0.3}
     everything = np.arange(len(starts))
-    is_removed = left_out_words.find_words(
-        documents, everything, left_out_words.word_table(sorted(removed))
-    )
+    is_removed = left_out_words.find_words(documents, everything, utf8.word_table(sorted(removed)))
     assert is_removed.tolist() == [piece in removed for piece in pieces]
     without_removed = leave_out(documents, is_removed)
     remaining = [

@@ -153,8 +153,8 @@ def test_a_threshold_below_that_of_the_corpus_is_refused(
         with pytest.raises(ts.ConfigurationError, match=message):
             search()
     for statement in (
-        "SELECT * FROM textsim.matches('c', 'text', 0.5)",
-        "SELECT * FROM textsim.neighbours('c', 'empty', 0.5)",
+        "SELECT key, similarity FROM textsim.matches('c', 'text', 0.5)",
+        "SELECT key, similarity FROM textsim.neighbours('c', 'empty', 0.5)",
         "SELECT * FROM textsim.pairs('c', 0.5)",
     ):
         with pytest.raises(psycopg.errors.InvalidParameterValue, match=message):

@@ -276,7 +276,7 @@ def test_stop_words_follow_the_language_of_each_document(
             matches = corpus.query(texts[key], 0.3, language=languages_by_key[key])
             assert matches == [m for m in corpus.query(texts[key], 0.3) if m.key[:2] == key[:2]]
             rows = connection.execute(
-                "SELECT * FROM textsim.matches('follow', %s, 0.3, language => %s)",
+                "SELECT key, similarity FROM textsim.matches('follow', %s, 0.3, language => %s)",
                 [texts[key], languages_by_key[key]],
             )
             assert rows.fetchall() == [match[:2] for match in matches]
@@ -291,7 +291,7 @@ def test_stop_words_follow_the_language_of_each_document(
             "SELECT textsim.add('follow', 'new', 'some text')",
             "SELECT textsim.signature('follow', 'some text')",
             "SELECT textsim.jaccard('follow', 'some text', 'some text')",
-            "SELECT * FROM textsim.matches('follow', 'some text')",
+            "SELECT key, similarity FROM textsim.matches('follow', 'some text')",
         ):
             with pytest.raises(psycopg.errors.FeatureNotSupported, match="cannot identify"):
                 connection.execute(statement)

@@ -151,7 +151,7 @@ def test_sql_and_python_find_the_nearest(
     for text in [with_changes(texts[key], rng) for key in rng.sample(sorted(texts), 20)]:
         k = rng.choice([1, 10, 1000])
         matches = [match[:2] for match in corpus.nearest(text, k)]
-        query = "SELECT * FROM textsim.nearest('c', %s, %s)"
+        query = "SELECT key, similarity FROM textsim.nearest('c', %s, %s)"
         assert connection.execute(query, [text, k]).fetchall() == matches
         truth = ranked(sets, set(reference.shingles(text, unit, int(length))))
         if threshold < 0.1:  # the prefixes are whole documents
@@ -188,7 +188,7 @@ def test_a_corpus_with_bands_and_a_bad_number_are_refused(
     with pytest.raises(ts.ConfigurationError, match=r"is not exact.*with recall=1"):
         banded.nearest("some text")
     with pytest.raises(pg.ObjectNotInPrerequisiteState, match='"banded" is not exact') as error:
-        connection.execute("SELECT * FROM textsim.nearest('banded', 'some text')")
+        connection.execute("SELECT key, similarity FROM textsim.nearest('banded', 'some text')")
     assert "recall => 1" in str(error.value.diag.message_hint)
     exact = db.create_corpus("exact", recall=1)
     bad: list[Any] = [0, -1, 1.5, None]
@@ -197,9 +197,9 @@ def test_a_corpus_with_bands_and_a_bad_number_are_refused(
             exact.nearest("some text", k)
     for k in (0, None):
         with pytest.raises(pg.InvalidParameterValue, match=r"k is .*; expected 1 or more"):
-            connection.execute("SELECT * FROM textsim.nearest('exact', 'some text', %s)", [k])
+            connection.execute("SELECT textsim.nearest('exact', 'some text', %s)", [k])
     assert exact.nearest("some text") == exact.nearest("") == []
-    query = "SELECT * FROM textsim.nearest('exact', %s)"
+    query = "SELECT key, similarity FROM textsim.nearest('exact', %s)"
     for text in ("", None, "some text"):
         assert connection.execute(query, [text]).fetchall() == []
 

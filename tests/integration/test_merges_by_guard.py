@@ -26,6 +26,7 @@ def test_siblings_match_and_do_not_merge(
     corpus = db.create_corpus("c", threshold=0.5, recall=recall, guards="numbers,negations")
     corpus.add_many(TEXTS)
     assert [pair[:2] for pair in corpus.pairs()] == SIMILAR
+    assert_searches_tell_what_differs(corpus, connection)
     for linkage in ts.Linkage:
         found = [cluster.keys for cluster in corpus.clusters(linkage=linkage)]
         rows = connection.execute(
@@ -38,6 +39,34 @@ def test_siblings_match_and_do_not_merge(
     assert [cluster.keys for cluster in corpus.clusters()] == [tuple(sorted(TEXTS))]
     corpus.rebuild(guards="words", guard_words=["Part"])
     assert [cluster.keys for cluster in corpus.clusters()] == [("first", "negated", "other number")]
+
+
+def assert_searches_tell_what_differs(corpus: ts.Corpus, connection: Connection) -> None:
+    differs = {"first": (), "other number": ("numbers",), "same": (), "negated": ("negations",)}
+    matches = corpus.query(TEXTS["first"])
+    assert {match.key: match.differs for match in matches} == differs
+    assert corpus.query_many([TEXTS["first"]]) == [matches]
+    sql = "SELECT key, differs FROM textsim.{}"
+    rows = connection.execute(sql.format("matches('c', %s)").encode(), [TEXTS["first"]])
+    assert {key: tuple(kinds) for key, kinds in rows} == differs
+    del differs["first"]
+    assert {match.key: match.differs for match in corpus.neighbours("first")} == differs
+    rows = connection.execute(sql.format("neighbours('c', 'first')").encode())
+    assert {key: tuple(kinds) for key, kinds in rows} == differs
+    for key, kinds in differs.items():
+        row = connection.execute("SELECT textsim.differs('c', %s, 'first')", [key]).fetchone()
+        assert row == (list(kinds),)
+    both = connection.execute("SELECT textsim.differs('c', 'other number', 'negated')").fetchone()
+    assert both == (["numbers", "negations"],)
+    if corpus.config.is_exact:
+        assert [match.differs for match in corpus.nearest(TEXTS["same"])] == [
+            (),
+            (),
+            ("negations",),
+            ("numbers",),
+        ]
+        rows = connection.execute(sql.format("nearest('c', %s)").encode(), [TEXTS["same"]])
+        assert [kinds for _, kinds in rows] == [[], [], ["negations"], ["numbers"]]
 
 
 def test_a_unique_corpus_stores_siblings(db: ts.Database, connection: Connection) -> None:

@@ -84,9 +84,9 @@ def test_searches_find_the_documents_of_one_scope(
         others = [match for match in matches if match.key != key]
         assert corpus.neighbours(key) == others
         pairs = [(match.key, match.similarity) for match in matches]
-        query = "SELECT * FROM textsim.matches('c', %s, scope => %s)"
+        query = "SELECT key, similarity FROM textsim.matches('c', %s, scope => %s)"
         assert connection.execute(query, [text, scope]).fetchall() == pairs
-        query = "SELECT * FROM textsim.neighbours('c', %s)"
+        query = "SELECT key, similarity FROM textsim.neighbours('c', %s)"
         assert connection.execute(query, [key]).fetchall() == [p for p in pairs if p[0] != key]
         query = "SELECT * FROM textsim.candidates('c', %s, scope => %s)"
         candidates = connection.execute(query, [text, scope]).fetchall()

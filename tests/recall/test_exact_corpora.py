@@ -235,11 +235,11 @@ def check_sql_searches(connection: Connection, texts: Texts, truth: Pairs, keys:
     for key in keys:
         expected = neighbours[key]
         rows = connection.execute(
-            "SELECT * FROM textsim.neighbours('c', %s, NULL, NULL)", [key]
+            "SELECT key, similarity FROM textsim.neighbours('c', %s, NULL, NULL)", [key]
         ).fetchall()
         assert dict(rows) == expected
         rows = connection.execute(
-            "SELECT * FROM textsim.matches('c', %s, NULL, NULL)", [texts[key]]
+            "SELECT key, similarity FROM textsim.matches('c', %s, NULL, NULL)", [texts[key]]
         ).fetchall()
         assert dict(rows) == expected | ({key: 1.0} if has_words(texts[key]) else {})
 

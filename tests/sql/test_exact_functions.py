@@ -82,8 +82,8 @@ def test_a_planner_that_knows_the_sizes_meets_no_division_by_zero(connection: Co
         "SELECT textsim.add('c', 'empty', ''), textsim.add('c', 'a', 'one two three')"
     )
     assert connection.execute("SELECT * FROM textsim.candidates('c', '')").fetchall() == []
-    assert connection.execute("SELECT * FROM textsim.matches('c', '')").fetchall() == []
-    assert connection.execute("SELECT * FROM textsim.neighbours('c', 'empty')").fetchall() == []
+    assert connection.execute("SELECT key FROM textsim.matches('c', '')").fetchall() == []
+    assert connection.execute("SELECT key FROM textsim.neighbours('c', 'empty')").fetchall() == []
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])

@@ -20,7 +20,7 @@ PUBLIC = {
     ),
     "stable": (
         "buckets candidates candidates_of cluster_events cluster_of common_runs containing "
-        "contradictions jaccard judgements match_pairs matches members members_of nearest "
+        "contradictions differs jaccard judgements match_pairs matches members members_of nearest "
         "neighbours passages passages_of signature"
     ),
     "volatile": (

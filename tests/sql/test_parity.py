@@ -107,7 +107,8 @@ def python_rows(function: Function, corpus: ts.Corpus, arguments: Mapping[str, A
         rows = [] if found is None else [found] if hasattr(found, "_fields") else list(found)
     except ts.TextsimError as error:
         return type(error)
-    return [tuple(getattr(row, column) for column in function.columns) for row in rows]
+    values = [[getattr(row, column) for column in function.columns] for row in rows]
+    return [tuple([*v] if type(v) is tuple else v for v in row) for row in values]
 
 
 def _rows_of_clusters(clusters: Any) -> Iterator[tuple[Any, ...]]:

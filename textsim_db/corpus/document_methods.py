@@ -140,7 +140,7 @@ class DocumentMethods(CheckedArguments):
             >>> titles.add_unique("a", "The city council approved the new budget for schools.")
             []
             >>> titles.add_unique("b", "The city council approved the new budget for schools today.")
-            [Match(key='a', similarity=0.875, estimate=None)]
+            [Match(key='a', similarity=0.875, estimate=None, differs=())]
         """
         from textsim_db.write import load_batches
 

@@ -8,7 +8,7 @@ The stages:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
@@ -50,6 +50,8 @@ from textsim_db.sketch.fast_similarity import estimates
 from textsim_db.sketch.fingerprints import passage_shingles
 from textsim_db.sketch.ragged import Parts, Signatures, in_parts, part_only
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
+from textsim_db.text.guards import differing
+from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, tokens_of
@@ -70,6 +72,9 @@ class Queries(NamedTuple):
 
     rows: Rows
     signatures: Signatures
+    guards: Int64Array | None
+    form_of: Callable[[int], str]
+    """Returns the normal form of a query by its number."""
 
 
 class Searched(NamedTuple):
@@ -132,7 +137,7 @@ def query_frame(
     first = 0
     for matches_of_texts in _in_rounds(store, data, criterion, parts):
         for number, matches in enumerate(matches_of_texts, first):
-            for key, similarity, _ in matches[:most]:
+            for key, similarity, *_ in matches[:most]:
                 numbers.append(number)
                 keys.append(key)
                 similarities.append(similarity)
@@ -169,7 +174,12 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
     candidates = CandidateRows.of_one_query([row for row in rows if row[0] != stored[0]])
     if not candidates.rows:
         return []
-    queries = Queries(document.rows(criterion.measure.of_shingles), signatures)
+    queries = Queries(
+        document.rows(criterion.measure.of_shingles),
+        signatures,
+        document.guards,
+        lambda _: forms_of_rows(store, [stored])[0],
+    )
     documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
     return _verified(queries, candidates, documents, criterion)[0]
 
@@ -266,7 +276,8 @@ def _matches(
         store.corpus.config.shingle,
         criterion.measure.of_shingles,
     )
-    return _verified(Queries(rows, sketches.signatures), candidates, documents, criterion, most)
+    queries = Queries(rows, sketches.signatures, sketches.guards, sketches.tokens.form_of)
+    return _verified(queries, candidates, documents, criterion, most)
 
 
 def _verified(
@@ -287,13 +298,30 @@ def _verified(
         left, right, values = left[accepted], right[accepted], values[accepted]
     shares = _estimates(queries.signatures, documents, left, right)
     matches: list[list[Match]] = [[] for _ in range(count)]
-    columns = (left.tolist(), right.tolist(), values.tolist(), shares)
-    for number, document, similarity, estimate in zip(*columns, strict=True):
-        matches[number].append(Match(documents.keys[document], similarity, estimate))
+    differs = _differs(queries, documents, left, right)
+    columns = (left.tolist(), right.tolist(), values.tolist(), shares, differs)
+    for number, document, *found in zip(*columns, strict=True):
+        matches[number].append(Match(documents.keys[document], *found))
     sign = 1 if criterion.measure.is_distance else -1
     return [
         sorted(each, key=lambda match: (sign * match.similarity, match.key)) for each in matches
     ]
+
+
+def _differs(
+    queries: Queries, documents: StoredDocuments, left: Numbers, right: Numbers
+) -> list[tuple[str, ...]]:
+    """Return the guards that differ, of each pair of a query and a document."""
+    differs: list[tuple[str, ...]] = [()] * len(left)
+    if queries.guards is None or documents.guards is None:
+        return differs
+    places = np.flatnonzero(queries.guards[left] != documents.guards[right])
+    config = documents.config
+    forms = documents.forms(right[places])
+    for place, form in zip(places.tolist(), forms, strict=True):
+        words = queries.form_of(int(left[place])).split(), form.split()
+        differs[place] = tuple(differing(*words, config.guards, config.guard_words))
+    return differs
 
 
 def _estimates(

@@ -60,4 +60,7 @@ def has_words(store: Store, text: str) -> bool:
 def _matches(store: Store, statement: LiteralString, parameters: Sequence[object]) -> list[Match]:
     rows = read_rows(store.engine, store.corpus.statement(statement), parameters)
     is_exact = store.corpus.config.is_exact
-    return [Match(key, similarity, None if is_exact else share) for key, similarity, share in rows]
+    return [
+        Match(key, similarity, None if is_exact else share, tuple(differs))
+        for key, similarity, share, differs in rows
+    ]

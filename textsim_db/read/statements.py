@@ -405,15 +405,15 @@ _SHARE: Final[LiteralString] = """
 """
 QUERY_ON_SERVER: Final[LiteralString] = f"""
 WITH q AS MATERIALIZED (SELECT textsim.signature(%s, %s) AS signature)
-SELECT m.key, m.similarity, {_SHARE}
+SELECT m.key, m.similarity, {_SHARE}, m.differs
 FROM q, textsim.matches(%s, %s, %s, %s, scope => %s) WITH ORDINALITY m
 JOIN {{document}} d ON d.key = m.key ORDER BY m.ordinality
 """
 NEAREST_ON_SERVER: Final[LiteralString] = """
-SELECT m.key, m.similarity, NULL FROM textsim.nearest(%s, %s, %s, scope => %s) m
+SELECT m.key, m.similarity, NULL, m.differs FROM textsim.nearest(%s, %s, %s, scope => %s) m
 """
 NEIGHBOURS_ON_SERVER: Final[LiteralString] = f"""
-SELECT m.key, m.similarity, {_SHARE}
+SELECT m.key, m.similarity, {_SHARE}, m.differs
 FROM (SELECT o.signature FROM {{document}} o WHERE o.key = %s) q (signature),
     textsim.neighbours(%s, %s, %s, %s) WITH ORDINALITY m
 JOIN {{document}} d ON d.key = m.key ORDER BY m.ordinality

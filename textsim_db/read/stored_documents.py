@@ -174,6 +174,12 @@ class StoredDocuments:
         word_ids, stored = [row[3] for row in self._rows], [row[4] for row in self._rows]
         return code_points(normal_forms(word_ids, stored, self._vocabulary.dictionary))
 
+    def forms(self, numbers: npt.NDArray[np.int64]) -> list[str]:
+        """Return the normal forms of documents by number."""
+        rows = [self._rows[i] for i in numbers.tolist()]
+        columns = [row[3] for row in rows], [row[4] for row in rows]
+        return normal_forms(*columns, self._vocabulary.dictionary)
+
     def signatures(self, numbers: npt.NDArray[np.int64]) -> Signatures:
         """Return the signatures of documents by number; raises DatabaseError for a damaged one."""
         chosen = numbers.tolist()

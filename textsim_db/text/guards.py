@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.text.hashing import PADDING, hash_span
-from textsim_db.text.left_out_words import WordTable, number_of_span, word_table
 from textsim_db.text.nfkc import zero_bytes
 from textsim_db.text.numba_compiler import (
     ByteArray,
@@ -25,7 +24,7 @@ from textsim_db.text.numba_compiler import (
 )
 from textsim_db.text.split_ascii import digits
 from textsim_db.text.tokens import Tokens
-from textsim_db.text.utf8 import copy_span
+from textsim_db.text.utf8 import WordTable, copy_span, number_of_span, word_table
 
 GUARDS = ("numbers", "negations", "words")
 """The kinds of guards, in the order in which a corpus stores them."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,20 +24,9 @@ from textsim_db.settings.corpus_settings import (
     check_guards,
     listed,
 )
-from textsim_db.text.hashing import (
-    SPREAD,
-    HashTable,
-    enter,
-    find,
-    find_next,
-    hash_span,
-    hash_table,
-    is_taken,
-    number_at,
-)
+from textsim_db.text.guards import is_counted
 from textsim_db.text.numba_compiler import (
     BoolArray,
-    ByteArray,
     HashArray,
     Int64Array,
     inlined_kernel,
@@ -47,7 +35,7 @@ from textsim_db.text.numba_compiler import (
 from textsim_db.text.shingles import array_elements, find_shingles
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, tokenize
-from textsim_db.text.utf8 import Utf8, concatenate, same_spans
+from textsim_db.text.utf8 import WordTable, number_of_span, word_table
 
 FEWEST_SAMPLED = 100
 """A sample of fewer documents does not show which shingles are boilerplate."""
@@ -80,8 +68,6 @@ def _not_counted(words: tuple[str, ...], settings: CorpusSettings) -> tuple[str,
     guards, guard_words = tuple(settings.guards), frozenset(settings.guard_words)
     if not guards:
         return words
-    from textsim_db.text.guards import is_counted  # it looks its words up in tables of this module
-
     return tuple(word for word in words if not is_counted(word, guards, guard_words))
 
 
@@ -98,15 +84,6 @@ def with_guard_words(config: CorpusConfig) -> CorpusConfig:
                 "create the corpus again with these guards"
             )
     return config
-
-
-class WordTable(NamedTuple):
-    """Distinct words, to look words up in."""
-
-    words: Utf8
-    """The words in UTF-8."""
-    table: HashTable
-    """The number of each word, by its hash."""
 
 
 def stop_words(words: str | Iterable[str]) -> tuple[str, ...]:
@@ -161,24 +138,6 @@ def _cached_table(words: tuple[str, ...]) -> WordTable:
     return word_table([word.encode() for word in words])
 
 
-def word_table(words: Sequence[bytes]) -> WordTable:
-    """Return a hash table of distinct words."""
-    return _table_of_words(concatenate(words), SPREAD)
-
-
-@kernel
-def _table_of_words(words: Utf8, spread: int) -> WordTable:
-    hashes = np.empty(len(words.offsets) - 1, np.uint64)
-    table = hash_table(hashes, len(hashes), spread)
-    for number in range(len(hashes)):
-        hashes[number] = hash_span(words.data, words.offsets[number], words.offsets[number + 1])
-        slot = find(table, hashes[number])
-        while is_taken(table, slot):
-            slot = find_next(table, hashes[number], slot)
-        enter(table, slot, number)
-    return WordTable(words, table)
-
-
 @kernel
 def find_words(tokens: Tokens, chosen: Int64Array, words: WordTable) -> BoolArray:
     """Say which of the chosen words of the texts are in a table: shape (chosen,)."""
@@ -189,21 +148,6 @@ def find_words(tokens: Tokens, chosen: Int64Array, words: WordTable) -> BoolArra
         number = number_of_span(words, tokens.normal, tokens.starts[k], tokens.ends[k], word_hash)
         is_there[i] = number >= 0
     return is_there
-
-
-@inlined_kernel
-def number_of_span(
-    words: WordTable, data: ByteArray, start: int, end: int, span_hash: np.uint64
-) -> int:
-    """Return the number of a span of bytes in a table, or -1; span_hash: hash_span() of it."""
-    listed, offsets = words.words
-    slot = find(words.table, span_hash)
-    while is_taken(words.table, slot):
-        k = number_at(words.table, slot)
-        if same_spans(data, start, end, listed, offsets[k], offsets[k + 1]):
-            return k
-        slot = find_next(words.table, span_hash, slot)
-    return -1
 
 
 def _languages() -> list[str]:

@@ -91,6 +91,10 @@ class Tokens(NamedTuple):
         """Return the text of a span of bytes."""
         return self.normal[start:end].tobytes().decode()
 
+    def form_of(self, document: int) -> str:
+        """Return the normal form of a document."""
+        return self.span(int(self.normal_offsets[document]), int(self.normal_offsets[document + 1]))
+
     def forms(self) -> list[str]:
         """Return the normal form of each document."""
         return [self.span(start, end) for start, end in pairwise(self.normal_offsets.tolist())]

@@ -1,4 +1,4 @@
-"""Texts in UTF-8, one after another, and kernels that read and write code points."""
+"""Texts in UTF-8, one after another, tables of words, and kernels for code points."""
 
 from __future__ import annotations
 
@@ -9,8 +9,19 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.errors import DocumentError
-from textsim_db.text.hashing import PADDING
-from textsim_db.text.numba_compiler import ByteArray, Int64Array, inlined_kernel
+from textsim_db.text.hashing import (
+    PADDING,
+    SPREAD,
+    HashTable,
+    enter,
+    find,
+    find_next,
+    hash_span,
+    hash_table,
+    is_taken,
+    number_at,
+)
+from textsim_db.text.numba_compiler import ByteArray, Int64Array, inlined_kernel, kernel
 from textsim_db.text.storable_text import MAX_BYTES
 
 MAX_BATCH_BYTES = 2**30 - 16
@@ -133,3 +144,45 @@ def same_spans(
         if a[start + i] != b[other_start + i]:
             return False
     return True
+
+
+class WordTable(NamedTuple):
+    """Distinct words, to look words up in."""
+
+    words: Utf8
+    """The words in UTF-8."""
+    table: HashTable
+    """The number of each word, by its hash."""
+
+
+def word_table(words: Sequence[bytes]) -> WordTable:
+    """Return a hash table of distinct words."""
+    return _table_of_words(concatenate(words), SPREAD)
+
+
+@kernel
+def _table_of_words(words: Utf8, spread: int) -> WordTable:
+    hashes = np.empty(len(words.offsets) - 1, np.uint64)
+    table = hash_table(hashes, len(hashes), spread)
+    for number in range(len(hashes)):
+        hashes[number] = hash_span(words.data, words.offsets[number], words.offsets[number + 1])
+        slot = find(table, hashes[number])
+        while is_taken(table, slot):
+            slot = find_next(table, hashes[number], slot)
+        enter(table, slot, number)
+    return WordTable(words, table)
+
+
+@inlined_kernel
+def number_of_span(
+    words: WordTable, data: ByteArray, start: int, end: int, span_hash: np.uint64
+) -> int:
+    """Return the number of a span of bytes in a table, or -1; span_hash: hash_span() of it."""
+    listed, offsets = words.words
+    slot = find(words.table, span_hash)
+    while is_taken(words.table, slot):
+        k = number_at(words.table, slot)
+        if same_spans(data, start, end, listed, offsets[k], offsets[k + 1]):
+            return k
+        slot = find_next(words.table, span_hash, slot)
+    return -1

@@ -72,8 +72,7 @@ class Batch:
         return None if self.expiries is None else self.expiries[i]
 
     def form_of(self, i: int) -> str:
-        tokens = self.sketches.tokens
-        return tokens.span(int(tokens.normal_offsets[i]), int(tokens.normal_offsets[i + 1]))
+        return self.sketches.tokens.form_of(i)
 
 
 def prepare(items: list[Any], config: CorpusConfig) -> Batch:

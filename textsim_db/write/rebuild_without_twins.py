@@ -64,7 +64,7 @@ class TwinCheck:
             everything = np.arange(len(batch.keys))
             for place, of_place in find_twins(cursor, self._built, batch, everything):
                 key = batch.keys[place]
-                for other, similarity, _ in of_place:
+                for other, similarity, *_ in of_place:
                     matches[min(key, other), max(key, other)] = similarity
         if matches:
             exceptions = Exceptions.read(connection, self._built.corpus)
