@@ -56,6 +56,8 @@ def assert_searches_tell_what_differs(corpus: ts.Corpus, connection: Connection)
     for key, kinds in differs.items():
         row = connection.execute("SELECT textsim.differs('c', %s, 'first')", [key]).fetchone()
         assert row == (list(kinds),)
+    explanation = corpus.explain("other number", "negated")
+    assert explanation.guards == {"numbers": (["4712"], ["4711"]), "negations": ([], ["1"])}
     both = connection.execute("SELECT textsim.differs('c', 'other number', 'negated')").fetchone()
     assert both == (["numbers", "negations"],)
     if corpus.config.is_exact:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.connections import Connection
-from textsim_db.text.guards import differing, guards_of
+from textsim_db.text.guards import elements_apart, guards_of
 from textsim_db.text.tokens import tokenize, words
 
 GUARDS = ["numbers", "negations", "words"]
@@ -141,7 +141,7 @@ def test_a_guard_sees_what_differs(shared_connection: Connection) -> None:
         for a, b in pairs:
             one, other = words(a), words(b)
             for these, those in ((one, other), (other, one)):
-                seen = differing(these, those, GUARDS, GUARD_WORDS)
+                seen = [*elements_apart(these, those, GUARDS, GUARD_WORDS)]
                 assert seen == expected.split(), f"{a!r} {b!r}"
             for guard in GUARDS:
                 guards = guards_of(tokenize([a.encode(), b.encode()]), (guard,), tuple(GUARD_WORDS))

@@ -9,11 +9,12 @@ import pytest
 
 from tests.support.connections import Connection, value
 from tests.support.random_texts import random_text
+from textsim_db.settings.corpus_settings import Guard
 from textsim_db.text import guards
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import normal_form, tokenize, words
 
-KINDS = [list(kinds) for k in range(4) for kinds in combinations(guards.GUARDS, k)]
+KINDS = [list(kinds) for k in range(4) for kinds in combinations([*map(str, Guard)], k)]
 GUARD_WORDS = ["draft", "e", "monday", "没", "안", "x1"]
 WORDS = [*guards.NEGATIONS, *" ".join(guards.NEGATION_PHRASES).split(), *GUARD_WORDS]
 NUMBERS = [
@@ -82,7 +83,7 @@ def test_guards_are_equal_in_sql_and_python(
         [KINDS[-1], GUARD_WORDS, *map(list, zip(*pairs, strict=True))],
     ).fetchall()
     assert [row[0] for row in differing] == [
-        guards.differing(a.split(), b.split(), KINDS[-1], GUARD_WORDS) for a, b in pairs
+        [*guards.elements_apart(a.split(), b.split(), KINDS[-1], GUARD_WORDS)] for a, b in pairs
     ], f"--seed {seed}"
 
 

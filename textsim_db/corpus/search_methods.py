@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
@@ -277,7 +278,8 @@ class SearchMethods(CheckedArguments):
     def explain(self, a: Key, b: Key) -> Explanation:
         """Compare two indexed documents by every measure, and word by word.
 
-        Only the words of a document are stored, so the result shows texts in normal form.
+        Only the words of a document are stored, so the result shows texts in normal form. It says which
+        guards of the corpus keep the two from being merged.
 
         Raises:
             DocumentNotFound: no document has one of the keys.
@@ -290,13 +292,16 @@ class SearchMethods(CheckedArguments):
         """
         from textsim_db.measures import explanation
         from textsim_db.read import search
+        from textsim_db.text.guards import elements_apart
 
         keys = (self._key(a), self._key(b))
         one, other = (
             explanation.side_of_form(self._current.read(search.normal_form_of, key), self.config)
             for key in keys
         )
-        return explanation.explain_sides(one, other, keys)
+        explained = explanation.explain_sides(one, other, keys)
+        rules = self.config.guards, self.config.guard_words
+        return replace(explained, guards=elements_apart(one.words, other.words, *rules))
 
     def signature(self, text: str) -> npt.NDArray[np.int16 | np.int32]:
         """Return the signature that would be stored for a text.

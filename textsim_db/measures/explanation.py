@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +47,17 @@ def warning_note(distinctions: list[str]) -> str:
     """Return the warning as a paragraph of HTML, or an empty string."""
     message = warning(distinctions)
     return f'<p class="warning">{message}</p>\n' if message else ""
+
+
+def guard_notes(explanation: Explanation) -> list[str]:
+    """Return a sentence for each guard that keeps the two texts from being merged."""
+    notes = []
+    for guard, sides in explanation.guards.items():
+        one, other = (", ".join(f'"{element}"' for element in side) or "none" for side in sides)
+        notes.append(
+            f"The guard {guard} keeps them apart: {one} in the first, {other} in the second."
+        )
+    return notes
 
 
 def measure_rows(explanation: Explanation) -> list[tuple[str, str]]:
@@ -98,17 +109,25 @@ class Explanation:
     """
     names: tuple[str, str] = ("a", "b")
     """The names of the texts, such as the keys of two documents."""
+    guards: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
+    """The guards of the corpus that keep the two from being merged.
+
+    Each has what it counts in the first text only, and in the second only.
+    """
 
     def __repr__(self) -> str:
         similarity = f"jaccard={self.measures['jaccard']!r}"
         shared = f"shared=<{len(self.shared):,} shingles>"
         kinds = f"distinctions={self.distinctions}"
+        if self.guards:
+            kinds += f", guards={self.guards}"
         return f"Explanation(words={self.words}, {similarity}, {shared}, {kinds})"
 
     def _repr_html_(self) -> str:
         heads = (f"<b><bdi>{shortened(name, _LONGEST_HEAD)}</bdi></b>" for name in self.names)
         return output(
             warning_note(self.distinctions),
+            *map(note, guard_notes(self)),
             side_by_side(self.parts, *heads),
             table(("measure", "value"), measure_rows(self)),
         )

@@ -26,9 +26,6 @@ from textsim_db.text.split_ascii import digits
 from textsim_db.text.tokens import Tokens
 from textsim_db.text.utf8 import WordTable, copy_span, number_of_span, word_table
 
-GUARDS = ("numbers", "negations", "words")
-"""The kinds of guards, in the order in which a corpus stores them."""
-
 # A corpus does not know the languages of its texts, so all words count in each text. A merge that a
 # guard refuses costs a row, and a wrong merge costs a text. So a word counts although it means something
 # else in another language, such as "no" in Portuguese, "sin" in Swedish, and "ne" in Italian. A word is
@@ -107,19 +104,24 @@ def guard_lines(
     return [f"{kind} {element}" for kind, elements in found.items() for element in sorted(elements)]
 
 
-def differing(
+def elements_apart(
     one: Sequence[str],
     other: Sequence[str],
     guards: Sequence[str],
     guard_words: Collection[str],
-) -> list[str]:
-    """Return the guards that differ between the words of two documents, in order."""
-    return [
-        guard
-        for guard in GUARDS
-        if guard in guards
-        and guard_lines(one, [guard], guard_words) != guard_lines(other, [guard], guard_words)
-    ]
+) -> dict[str, tuple[list[str], list[str]]]:
+    """Return the guards that differ between the words of two documents, in order.
+
+    Each has the elements of the first document only, and those of the second only.
+    """
+    apart = {}
+    for guard in guards:
+        lines = [guard_lines(words, [guard], guard_words) for words in (one, other)]
+        elements = [[line.removeprefix(f"{guard} ") for line in each] for each in lines]
+        if elements[0] != elements[1]:
+            a, b = elements
+            apart[guard] = ([x for x in a if x not in b], [x for x in b if x not in a])
+    return apart
 
 
 def guards_of(
