@@ -47,6 +47,7 @@ CREATE TABLE IF NOT EXISTS textsim.corpus (
     language text CHECK (language = 'auto'),
     stop_words_by_language jsonb NOT NULL DEFAULT '{}',
     is_unique boolean NOT NULL DEFAULT false,
+    unique_from double precision,
     scoped boolean NOT NULL DEFAULT false,
     keep_for interval CHECK (keep_for > '0'),
     boilerplate double precision CHECK (boilerplate > 0 AND boilerplate < 1),
@@ -64,6 +65,7 @@ CREATE TABLE IF NOT EXISTS textsim.corpus (
     CHECK ((bands IS NULL) = (rows IS NULL) AND (bands IS NOT NULL OR recall = 1)),
     CHECK (stop_words_by_language = '{}' OR language = 'auto' AND stop_words = '{}'),
     CHECK (NOT is_unique OR stop_words_by_language = '{}'),
+    CHECK (unique_from IS NULL OR is_unique AND unique_from > threshold AND unique_from <= 1),
     CHECK (boilerplate IS NULL OR unit = 'word')
 );
 CREATE INDEX IF NOT EXISTS corpus_origin ON textsim.corpus (coalesce(origin, id));
@@ -90,6 +92,8 @@ COMMENT ON COLUMN textsim.corpus.stop_words_by_language
     IS 'words that are removed from the texts of each language, if stop_words is empty';
 COMMENT ON COLUMN textsim.corpus.is_unique
     IS 'true: no document may match another document of the corpus';
+COMMENT ON COLUMN textsim.corpus.unique_from
+    IS 'similarity from which a match is a twin, above the threshold; NULL: the threshold';
 COMMENT ON COLUMN textsim.corpus.scoped
     IS 'true: each document has a scope, and documents of different scopes never meet';
 COMMENT ON COLUMN textsim.corpus.keep_for

@@ -15,14 +15,19 @@ CREATE OR REPLACE FUNCTION textsim._have_equal_guards(guard bigint, other_guard 
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN guard IS NOT DISTINCT FROM other_guard;
 
--- Whether the documents of two keys are taken for one: they match, their guards are equal, and nobody judged them
+-- The similarity from which two documents of a corpus are twins.
+CREATE OR REPLACE FUNCTION textsim._unique_from(c textsim.corpus) RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce(c.unique_from, c.threshold);
+
+-- Whether the documents of two keys are twins: they are similar enough, their guards are equal, and nobody judged them
 -- different. Each way to keep twins out asks this function.
 CREATE OR REPLACE FUNCTION textsim._merges(
     c textsim.corpus, key text, other_key text, similarity double precision, guard bigint, other_guard bigint)
 RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
-    RETURN textsim._is_match(similarity, c.threshold) AND textsim._have_equal_guards(guard, other_guard)
+    RETURN textsim._is_match(similarity, textsim._unique_from(c)) AND textsim._have_equal_guards(guard, other_guard)
         AND NOT EXISTS (
         SELECT FROM textsim.judgement j
         WHERE j.origin = coalesce(c.origin, c.id) AND j.verdict = 'different'

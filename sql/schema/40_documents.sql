@@ -306,7 +306,8 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim.add(
-    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false, copies boolean DEFAULT false)
+    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false,
+    unique_from double precision DEFAULT NULL)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$
@@ -315,9 +316,9 @@ DECLARE
 BEGIN
     PERFORM textsim._part_of(c, scope), textsim._check_document(c, key, text, scope);
     RETURN textsim._write_or_raise(
-        c, NULL, key, text, scope, textsim._new_expiry(c), textsim._unique_from(force, copies));
+        c, NULL, key, text, scope, textsim._new_expiry(c), textsim._raised(unique_from, force));
 END $$;
-COMMENT ON FUNCTION textsim.add(text, text, text, text, boolean, boolean)
+COMMENT ON FUNCTION textsim.add(text, text, text, text, boolean, double precision)
     IS 'Adds a document, or replaces the document with this key, in the transaction of the caller; '
     'searches find it at once. Returns false if the words and the scope have not changed. In a scoped corpus, '
     'scope is required; another scope than before moves the document. In a corpus with keep_for, the document '
@@ -325,8 +326,9 @@ COMMENT ON FUNCTION textsim.add(text, text, text, text, boolean, boolean)
     'the key or the text is NULL, the key longer than 1,000 bytes, or the text longer than 128 '
     'MiB. If the corpus is unique and another document matches, raises unique_violation, with the '
     'name of the corpus as that of the constraint. Documents that were judged different keep each other in. With '
-    'force the document is stored all the same, unless another has exactly the same shingles; with copies, even '
-    'then. It stands in the way of later documents as any other does.';
+    'force the document is stored all the same, unless another has exactly the same shingles. unique_from raises the '
+    'similarity from which a match is a twin, for this call; Infinity stores even a copy. What is stored stands in the '
+    'way of later documents as any other does.';
 
 CREATE OR REPLACE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

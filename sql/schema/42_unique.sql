@@ -133,10 +133,18 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN textsim._in_part(CASE WHEN c.bands IS NULL
     THEN buckets[1:textsim._count_locks(shingle_count, c.threshold)] ELSE buckets END, guard);
 
--- The similarity from which on a twin keeps a document out: 0, any; 1, only one with the same shingles; infinity, none.
-CREATE OR REPLACE FUNCTION textsim._unique_from(force boolean, copies boolean) RETURNS double precision
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN copies THEN 'Infinity'::double precision WHEN force THEN 1 ELSE 0 END;
+-- The similarity from which on a twin keeps a document out in one call: 0, any; 1, only one with the same shingles;
+-- infinity, none. It cannot make a twin of a pair that the corpus takes for none.
+CREATE OR REPLACE FUNCTION textsim._raised(unique_from double precision, force boolean) RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    unique_from := textsim._decimal_of(unique_from);
+    IF NOT (unique_from > 0 AND unique_from <= 1 OR unique_from = 'Infinity') THEN
+        RAISE EXCEPTION 'unique_from is %; expected above 0, at most 1, or Infinity', unique_from
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN greatest(unique_from, CASE WHEN force THEN 1 ELSE 0 END);
+END $$;
 
 -- The twins of a text that is sketched already, best first.
 CREATE OR REPLACE FUNCTION textsim._twins_of_sketch(
@@ -230,10 +238,12 @@ BEGIN
             'with similarity %', c.name, left(key, 100), left(twin.key, 100), twin.similarity
             USING ERRCODE = 'unique_violation', CONSTRAINT = c.name,
                 SCHEMA = relation.nspname, TABLE = relation.relname,
-                DETAIL = format('Key (%s) has similarity %s%s; the threshold is %s.%s', twin.key,
-                    twin.similarity, ' in scope (' || scope || ')', c.threshold,
+                DETAIL = format('Key (%s) has similarity %s%s; %s is %s.%s', twin.key,
+                    twin.similarity, ' in scope (' || scope || ')',
+                    CASE WHEN c.unique_from IS NULL THEN 'the threshold' ELSE 'unique_from' END,
+                    textsim._unique_from(c),
                     CASE WHEN twin.count > 1 THEN format(' %s documents match.', twin.count) END)
-                    || CASE WHEN unique_from > 0 THEN ' It has the same shingles; copies => true stores it.' ELSE '' END;
+                    || CASE WHEN twin.similarity = 1 AND unique_from > 0 THEN ' It has the same shingles; unique_from => ''Infinity'' stores it.' ELSE '' END;
     END IF;
     RETURN outcome = 'written';
 END $$;
@@ -271,17 +281,18 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim.add_unique(
-    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false, copies boolean DEFAULT false)
+    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false,
+    unique_from double precision DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision, scope text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1
 BEGIN ATOMIC
     SELECT a.key, a.similarity, $4 AS scope
-    FROM textsim._add_unique($1, $2, $3, $4, textsim._unique_from($5, $6)) a;
+    FROM textsim._add_unique($1, $2, $3, $4, textsim._raised($6, $5)) a;
 END;
-COMMENT ON FUNCTION textsim.add_unique(text, text, text, text, boolean, boolean)
+COMMENT ON FUNCTION textsim.add_unique(text, text, text, text, boolean, double precision)
     IS 'Adds a document to a unique corpus as add() does, but returns the documents that keep it out, best '
     'first, instead of an error. Then nothing is written. Returns no rows if the document was added, or '
-    'if its words have not changed. force and copies are as in add(). Raises an error if the corpus is not unique.';
+    'if its words have not changed. force and unique_from are as in add(). Raises an error if the corpus is not unique.';
 
 CREATE OR REPLACE FUNCTION textsim.lock_corpus(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

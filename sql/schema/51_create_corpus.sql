@@ -141,7 +141,7 @@ CREATE OR REPLACE FUNCTION textsim.create_corpus(
     name text, shingle text DEFAULT 'word:3', threshold double precision DEFAULT 0.8,
     recall double precision DEFAULT 0.95, num_hashes integer DEFAULT 128, seed bigint DEFAULT 1,
     bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}', language text DEFAULT NULL,
-    is_unique boolean DEFAULT false, scoped boolean DEFAULT false, keep_for interval DEFAULT NULL,
+    is_unique boolean DEFAULT false, unique_from double precision DEFAULT NULL, scoped boolean DEFAULT false, keep_for interval DEFAULT NULL,
     boilerplate double precision DEFAULT NULL, passages integer DEFAULT NULL, common_passages boolean DEFAULT false,
     guards text[] DEFAULT '{}', guard_words text[] DEFAULT '{}')
 RETURNS void
@@ -153,6 +153,8 @@ BEGIN
     threshold := textsim._decimal_of(threshold);
     recall := textsim._decimal_of(recall);
     boilerplate := textsim._decimal_of(boilerplate);
+    -- The threshold is what NULL means.
+    unique_from := nullif(textsim._decimal_of(unique_from), threshold);
     fault := CASE
         WHEN name IS NULL OR btrim(name) = '' OR octet_length(name) > 200 THEN
             format('the name of the corpus is %L; expected 1 to 200 bytes', left(name, 40))
@@ -189,6 +191,11 @@ BEGIN
         WHEN common_passages AND passages IS NULL THEN 'common_passages needs passages; set both, or neither'
         WHEN language <> 'auto' THEN format('language is "%s"; expected "auto" or NULL', language)
         WHEN is_unique IS NULL THEN 'is_unique is NULL'
+        WHEN unique_from IS NOT NULL AND NOT is_unique THEN
+            format('unique_from is %s, and the corpus is not unique; leave unique_from out, or give it the value of '
+                'threshold', unique_from)
+        WHEN NOT (unique_from > threshold AND unique_from <= 1) THEN
+            format('unique_from is %s; expected the threshold, which is %s, or more, at most 1', unique_from, threshold)
         WHEN common_passages IS NULL THEN 'common_passages is NULL'
         WHEN scoped IS NULL THEN 'scoped is NULL'
         WHEN stop_words IS NULL OR array_position(stop_words, NULL) IS NOT NULL THEN 'stop_words or one of them is NULL'
@@ -229,6 +236,7 @@ BEGIN
     c.language := language;
     c.stop_words_by_language := '{}';
     c.is_unique := is_unique;
+    c.unique_from := unique_from;
     c.scoped := scoped;
     c.keep_for := keep_for;
     c.boilerplate := boilerplate;
@@ -242,12 +250,13 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
-    boolean, boolean, interval, double precision, integer, boolean, text[], text[])
+    boolean, double precision, boolean, interval, double precision, integer, boolean, text[], text[])
     IS 'Creates a corpus. shingle is word:N or char:N. threshold is the least similarity of a match. recall is the '
     'probability that a pair at the threshold is found; 1 makes an exact corpus, which finds every pair. bands and '
     'rows follow from threshold, recall and num_hashes, unless both are given. stop_words are removed from every text. '
     'If language is auto, the language of each document is identified. If is_unique is true, no document may match '
-    'another document of the corpus: add() raises unique_violation. If scoped is true, each document has a scope, such '
+    'another document of the corpus: add() raises unique_violation. unique_from is the similarity from which a match is such a twin, by default the '
+    'threshold; a match below it is doubtful, and is stored. If scoped is true, each document has a scope, such '
     'as a tenant, and documents of different scopes never meet. If keep_for is set, a document no longer counts when '
     'this time has passed since it was last written: searches do not find it, and a worker or expire() removes it. A '
     'month has 30 days here, and a year 365.25 days. If boilerplate is set, such as 0.01, the next textsim rebuild '

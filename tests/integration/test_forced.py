@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -29,9 +30,9 @@ def forced_keys(connection: Connection) -> set[str]:
 
 def in_sql(function: str) -> Callable[..., list[str]]:
     def write(
-        connection: Connection, corpus: ts.Corpus, key: str, text: str, **force: bool
+        connection: Connection, corpus: ts.Corpus, key: str, text: str, **force: float
     ) -> list[str]:
-        named = "".join(f", {name} => {value}" for name, value in force.items())
+        named = "".join(f", {name} => '{value}'" for name, value in force.items())
         query = f"SELECT * FROM textsim.{function}('c', %s, %s{named})"
         try:
             rows = connection.execute(query.encode(), [key, text]).fetchall()
@@ -44,7 +45,7 @@ def in_sql(function: str) -> Callable[..., list[str]]:
 
 def in_python(method: str) -> Callable[..., list[str]]:
     def write(
-        connection: Connection, corpus: ts.Corpus, key: str, text: str, **force: bool
+        connection: Connection, corpus: ts.Corpus, key: str, text: str, **force: float
     ) -> list[str]:
         try:
             result = getattr(corpus, method)(key, text, **force)
@@ -56,13 +57,13 @@ def in_python(method: str) -> Callable[..., list[str]]:
 
 
 WAYS = [in_sql("add"), in_sql("add_unique"), in_python("add"), in_python("add_unique")]
-STEPS: list[tuple[str, str, dict[str, bool], list[str], set[str]]] = [
+STEPS: list[tuple[str, str, dict[str, float], list[str], set[str]]] = [
     ("a", RED, {}, [], set()),
     ("b", BLUE, {}, ["a"], set()),
     ("b", BLUE, {"force": False}, ["a"], set()),
     ("b", BLUE, {"force": True}, [], {"b"}),
     ("c", BLUE, {"force": True}, ["b"], {"b"}),
-    ("c", BLUE, {"copies": True}, [], {"b", "c"}),
+    ("c", BLUE, {"unique_from": math.inf}, [], {"b", "c"}),
     ("b", BLUE, {}, [], {"b", "c"}),
     ("b", OTHER, {}, [], {"c"}),
     ("d", f"{OTHER} too", {"force": True}, [], {"c", "d"}),

@@ -200,7 +200,7 @@ def test_no_function_tells_of_another_corpus(stage: Stage, is_unique: bool) -> N
         "CREATE TABLE hidden (id text PRIMARY KEY, body text, tenant text, at timestamptz)",
         "SELECT textsim.attach('hidden', 'hidden', 'id', 'body', scope_column => 'tenant', "
         "time_column => 'at')",
-        f"SELECT textsim.add('hidden', key, '{TEXT}', '{SCOPE}', copies => {is_unique}) "
+        f"SELECT textsim.add('hidden', key, '{TEXT}', '{SCOPE}', unique_from => 'Infinity') "
         f"FROM unnest('{{first,{KEY},{KEY}2}}'::text[]) key",
     )
     if not is_unique:  # it would refuse the row

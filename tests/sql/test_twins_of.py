@@ -52,7 +52,9 @@ def test_the_most_similar_document_stands(corpus: ts.Corpus, connection: Connect
     """Ties go to a stored document, and among these to the smallest key."""
     for key in ("B", "a"):
         corpus.remove([key])
-        connection.execute("SELECT textsim.add('c', %s, %s, copies => true)", [key, BLUE])
+        connection.execute(
+            "SELECT textsim.add('c', %s, %s, unique_from => 'Infinity')", [key, BLUE]
+        )
     assert twins_of(connection, {"n": RED}) == [("n", "B", 9 / 11)]
     assert twins_of(connection, {"n": BLUE, "m": BLUE}) == [("n", "B", 1.0), ("m", "B", 1.0)]
     connection.execute("SELECT textsim.remove('c', 'B'), textsim.remove('c', 'a')")

@@ -23,6 +23,8 @@ DECIDES_NOTHING: Final = {
     "sketch/exact_prefix.py:shares_enough",
     "spark/stage_1_buckets.py:entries_of",
     # These compare two thresholds.
+    "settings/corpus_settings.py:check_unique_from",
+    "write/write_batch.py:write",
     "corpus/arguments.py:_search_threshold",
     "read/find_candidates.py:warn_of_misses",
     # These estimate, for the choice of bands.

@@ -16,7 +16,7 @@ from textsim_db.files.arrow_results import Results
 from textsim_db.read import statements
 from textsim_db.results import AddReport, Judgement, Match
 from textsim_db.results.html import ResultList
-from textsim_db.settings.check_values import check_several
+from textsim_db.settings.check_values import check_raised, check_several
 from textsim_db.settings.progress_bar import showing
 from textsim_db.write import document_inputs, judge_pairs, remove_documents
 from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
@@ -33,6 +33,7 @@ class DocumentMethods(CheckedArguments):
         key: str | None = None,
         text: str | None = None,
         scope: str | None = None,
+        unique_from: float | None = None,
     ) -> AddReport:
         """Add documents, and replace the stored documents that have the same keys.
 
@@ -60,6 +61,7 @@ class DocumentMethods(CheckedArguments):
             text: the name of the column, or the member of a record, that holds the texts.
             scope: the name of the column, or the member of a record, that holds the scopes. A scope is
                 a str of up to 200 bytes, an integer or a UUID; other documents are refused.
+            unique_from: as in add().
 
         Raises:
             ConfigurationError: the documents are of another kind, such as a list of texts.
@@ -71,12 +73,13 @@ class DocumentMethods(CheckedArguments):
         """
         from textsim_db.write import learn_from_sample, load_batches
 
+        lowest = check_raised(unique_from, force=False)
         stream = stream_documents(documents, key, text, scope)
         with showing(progress, "indexing", "documents") as show:
             learned, stream = self._current.write(learn_from_sample.learn_from_load, stream)
             if learned is not None:
                 self._current.store = replace(self._current.store, corpus=learned)
-            return self._current.write(load_batches.add_many, stream, show)
+            return self._current.write(load_batches.add_many, stream, show, lowest)
 
     def add(
         self,
@@ -85,7 +88,7 @@ class DocumentMethods(CheckedArguments):
         scope: Scope | None = None,
         *,
         force: bool = False,
-        copies: bool = False,
+        unique_from: float | None = None,
     ) -> AddReport:
         """Add or replace one document; a document of a scoped corpus has a scope.
 
@@ -98,7 +101,8 @@ class DocumentMethods(CheckedArguments):
             force: store it although the corpus is unique and other documents match it, unless one of
                 them has exactly the same shingles. It stands in the way of later documents as any
                 other does, and check() accepts it.
-            copies: store it even if another document has the same shingles.
+            unique_from: the similarity from which a match keeps it out, if it is above that of the
+                corpus; `math.inf` stores even a copy.
 
         Raises:
             DocumentError: the document cannot be stored; add_many() lists the reasons.
@@ -111,7 +115,7 @@ class DocumentMethods(CheckedArguments):
         from textsim_db.write import load_batches
 
         report, matches = self._current.write(
-            load_batches.add, key, text, self._scope(scope), force, copies
+            load_batches.add, key, text, self._scope(scope), check_raised(unique_from, force)
         )
         if matches:
             raise DuplicateError(self.name, report.twins[0].key, matches)
@@ -124,7 +128,7 @@ class DocumentMethods(CheckedArguments):
         scope: Scope | None = None,
         *,
         force: bool = False,
-        copies: bool = False,
+        unique_from: float | None = None,
     ) -> list[Match]:
         """Add or replace one document of a unique corpus, unless other documents match it.
 
@@ -149,8 +153,8 @@ class DocumentMethods(CheckedArguments):
                 f'corpus "{self.name}" accepts near-duplicates; to keep them out: '
                 f"textsim rebuild {shlex.quote(self.name)} --unique"
             )
-        scope = self._scope(scope)
-        added = self._current.write(load_batches.add, key, text, scope, force, copies)
+        scope, lowest = self._scope(scope), check_raised(unique_from, force)
+        added = self._current.write(load_batches.add, key, text, scope, lowest)
         return ResultList(added[1])
 
     def remove(self, keys: Iterable[Key]) -> int:

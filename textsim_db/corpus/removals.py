@@ -111,7 +111,7 @@ class Rule(NamedTuple):
             corpus.config.check_scope(corpus.name, self.settings.scoped)
         if not corpora:
             return self
-        settings = replace(corpora[0].config, is_unique=False, keep_for=None)
+        settings = replace(corpora[0].config, is_unique=False, unique_from=None, keep_for=None)
         return self._replace(settings=settings)
 
 

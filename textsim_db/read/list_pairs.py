@@ -155,7 +155,7 @@ def twins(store: Store) -> Iterator[Pair]:
     # pairs() opens a connection of its own, and the pool may have only one.
     with autocommit(store.engine) as connection:
         exceptions = Exceptions.read(connection, store.corpus)
-    criterion = Criterion(JACCARD, store.corpus.config.threshold, for_merges=True)
+    criterion = Criterion(JACCARD, store.corpus.config.twins_from, for_merges=True)
     for pair in rows_of(Pair, partial(pairs, store, criterion)):
         if not exceptions.include(pair.a, pair.b):
             yield pair

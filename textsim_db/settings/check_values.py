@@ -51,6 +51,15 @@ def check_threshold(threshold: float, name: str = "threshold") -> float:
     return share
 
 
+def check_raised(unique_from: float | None, force: bool) -> float:
+    """Return the similarity from which on twins are kept out in one call: 0, any; infinity, none."""
+    if unique_from is None:
+        return 1.0 if force else 0.0
+    if unique_from != math.inf:
+        unique_from = check_threshold(unique_from, "unique_from")
+    return max(unique_from, 1.0) if force else unique_from
+
+
 def check_flag(value: bool, name: str) -> bool:
     """Return the value; raise ConfigurationError unless it is True or False."""
     if not isinstance(value, bool):

@@ -165,6 +165,7 @@ class Settings(TypedDict, total=False):
     stop_words: str | Iterable[str]
     language: str | None
     is_unique: bool
+    unique_from: float | None
     scoped: bool
     keep_for: timedelta | str | None
     boilerplate: float | None
@@ -216,6 +217,12 @@ class CorpusSettings:
     is_unique: bool = _setting(
         False,
         "Keep near-duplicates out: a document that matches another document of the corpus is refused.",
+        of_corpus=True,
+    )
+    unique_from: float | None = _setting(
+        None,
+        "The similarity from which a match is kept out, by default the threshold. A match below it is "
+        "doubtful: the document is stored.",
         of_corpus=True,
     )
     scoped: bool = _setting(
@@ -284,15 +291,17 @@ class CorpusSettings:
                 "languages, after the document is written; choose the stop words of one language"
             )
         shingle = Shingle.parse(str(self.shingle))
+        threshold = check_threshold(self.threshold)
         checked = replace(
             self,
             shingle=shingle,
-            threshold=check_threshold(self.threshold),
+            threshold=threshold,
             recall=check_threshold(self.recall, "recall"),
             num_hashes=check_count(self.num_hashes, "num_hashes", MIN_ROWS, MAX_HASHES),
             seed=check_count(self.seed, "seed", 0, 2**63 - 1),
             stop_words=tuple(self.stop_words),
             is_unique=check_flag(self.is_unique, "is_unique"),
+            unique_from=check_unique_from(self.unique_from, threshold, self.is_unique),
             scoped=check_flag(self.scoped, "scoped"),
             keep_for=check_duration(self.keep_for, "keep_for"),
             boilerplate=check_boilerplate(self.boilerplate, shingle),
@@ -384,6 +393,11 @@ class CorpusConfig(CorpusSettings):
     """The common shingles that an exact corpus has learned, as CommonValues; no setting."""
     common_of_passages: Any = field(default=None, compare=False, repr=False)
     """The common shingles of passages that the corpus has learned, as CommonValues; no setting."""
+
+    @property
+    def twins_from(self) -> float:
+        """The similarity from which two documents are twins."""
+        return self.threshold if self.unique_from is None else self.unique_from
 
     @property
     def is_exact(self) -> bool:
@@ -493,6 +507,23 @@ def check_boilerplate(share: float | None, shingle: Shingle) -> float | None:
             "are in many documents"
         )
     return float(share)
+
+
+def check_unique_from(value: float | None, threshold: float, is_unique: bool) -> float | None:
+    """Return the similarity of twins, None if it is the threshold; raises ConfigurationError."""
+    similarity = None if value is None else check_threshold(value, "unique_from")
+    if similarity in (None, threshold):
+        return None
+    if not is_unique:
+        raise ConfigurationError(
+            f"unique_from is {value}, and the corpus is not unique; leave unique_from out, or give it "
+            "the value of threshold"
+        )
+    if similarity < threshold:
+        raise ConfigurationError(
+            f"unique_from is {value}; expected the threshold, which is {threshold}, or more, at most 1"
+        )
+    return similarity
 
 
 def listed(words: str | Iterable[str]) -> list[str]:

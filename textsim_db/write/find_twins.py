@@ -1,7 +1,7 @@
 """Finds the twins of a batch, in the transaction that writes to a unique corpus.
 
 - A match of a document is another document with which it merges (textsim_db.compare.match_rule): it is
-  as similar as the threshold of the corpus, and nobody judged the two different.
+  as similar as twins are in this corpus, or in this call, and nobody judged the two different.
 - A twin is a document of the batch with a match that is stored or that precedes it. It is left out.
 - A candidate is a stored document that shares a bucket with a document of the batch.
 - A document of the batch replaces the stored document that has its key. The replaced document is no
@@ -74,13 +74,19 @@ def lock_buckets(cursor: Cursor, store: Store, batch: Batch, places: Int64Array)
     cursor.execute(statements.LOCK_BUCKETS, [store.corpus.id, Array(locked), parts])
 
 
-def find_twins(cursor: Cursor, store: Store, batch: Batch, places: Int64Array) -> list[TwinInBatch]:
-    """Return the twins among documents of a batch, whose buckets the caller has locked."""
+def find_twins(
+    cursor: Cursor, store: Store, batch: Batch, places: Int64Array, unique_from: float = 0
+) -> list[TwinInBatch]:
+    """Return the twins among documents of a batch, whose buckets the caller has locked.
+
+    unique_from: the similarity of twins, if it is above that of the corpus.
+    """
+    twins_from = max(unique_from, store.corpus.config.twins_from)
     different = different_pairs(cursor, store.corpus, [batch.keys[i] for i in places.tolist()])
     comparison = _BatchComparison(store, batch, places, different)
     while True:
         candidates = read_candidates(cursor, store.corpus, comparison.look_up, prepare=False)
-        twins, matched = comparison.with_candidates(candidates)
+        twins, matched = comparison.with_candidates(candidates, twins_from)
         if not matched:
             return twins
         # This waits for the transactions that delete or change matches.
@@ -108,7 +114,9 @@ class _BatchComparison:
         )
         self._buckets = _compared_buckets(buckets, sketches.shingle_counts, config)
 
-    def with_candidates(self, candidates: CandidateRows) -> tuple[list[TwinInBatch], list[int]]:
+    def with_candidates(
+        self, candidates: CandidateRows, twins_from: float
+    ) -> tuple[list[TwinInBatch], list[int]]:
         """Return the twins, and the places of the candidates because of which they are left out."""
         config = self._corpus.config
         stored = StoredDocuments(self._corpus, self._vocabulary, candidates.rows)
@@ -131,7 +139,7 @@ class _BatchComparison:
             compared.rows,
             apart(joined([buckets, self._buckets]), merge_parts(parts, guards)),
             count,
-            config.threshold,
+            twins_from,
             compared.replaced,
             compared.separation,
         )
@@ -140,7 +148,7 @@ class _BatchComparison:
             place: {int(kept_by[place]): float(similarity[place])} for place in places.tolist()
         }
         for left, right, value in zip(
-            *_stored_matches(compared, candidates, kept_by, config.threshold), strict=True
+            *_stored_matches(compared, candidates, kept_by, twins_from), strict=True
         ):
             matches[left][right] = value
         twins = [

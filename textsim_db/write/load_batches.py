@@ -147,7 +147,10 @@ _MOST_NAMED = 5
 
 
 def add_many(
-    store: Store, documents: Iterable[Any], progress: Callable[[AddReport], None] | None = None
+    store: Store,
+    documents: Iterable[Any],
+    progress: Callable[[AddReport], None] | None = None,
+    unique_from: float = 0,
 ) -> AddReport:
     """Add or replace documents, given as (key, text); see Corpus.add_many."""
     report = AddReport()
@@ -162,7 +165,7 @@ def add_many(
             index.expect(len(batch.keys))
             again = written_keys.meet(batch.keys)
             are_new = index.is_dropped and not again.any()
-            written = write_or_retry(store, batch, are_new)
+            written = write_or_retry(store, batch, are_new, unique_from)
             _count(report, batch, written, again)
             if index.is_dropped:
                 vacuum.after(report.added)
@@ -183,17 +186,16 @@ def add_many(
 
 
 def add(
-    store: Store, key: Key, text: str, scope: str | None, force: bool, copies: bool
+    store: Store, key: Key, text: str, scope: str | None, unique_from: float
 ) -> tuple[AddReport, list[Match]]:
     """Add or replace a document, and return the matches for which a unique corpus leaves it out.
 
-    force: only matches with the same shingles keep it out. copies: nothing does. Raises DocumentError if
-    the document cannot be stored.
+    unique_from: the similarity of twins, if it is above that of the corpus. Raises DocumentError if the
+    document cannot be stored.
     """
     batch = with_word_ids(prepare([(key, text, scope)], store.corpus.config), store)
     if batch.refused:
         raise DocumentError(f'document "{batch.refused[0].key}": {batch.refused[0].reason}')
-    unique_from = float("inf") if copies else 1.0 if force else 0.0
     report, written = AddReport(), write_or_retry(store, batch, unique_from=unique_from)
     _count(report, batch, written, np.zeros(1, np.bool_))
     return report, written.twins[0].matches if written.twins else []
@@ -253,7 +255,7 @@ def write_or_retry(
 
     are_new: the keys are probably new, so the first attempt does not look them up. If another session
     has added one of them, the server reports a unique violation, and the next attempt looks them up.
-    unique_from: the similarity from which on a unique corpus leaves a twin out; 0: any twin.
+    unique_from: the similarity of twins, if it is above that of the corpus.
     """
     written = Written(np.empty(len(batch.keys), np.int8), [])
     for attempt in WriterAttempts(store, batch.keys):

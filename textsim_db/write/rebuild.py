@@ -242,7 +242,7 @@ def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
         )
 
 
-FREE = frozenset({"recall", "is_unique"})
+FREE = frozenset({"recall", "is_unique", "unique_from"})
 """The settings on which no stored row depends. With bands, the threshold is one of them."""
 
 
@@ -250,11 +250,11 @@ def is_enough(store: Store, config: CorpusConfig) -> bool:
     """Return whether no stored row depends on the changed settings, so that alter() can store them.
 
     The prefixes of an exact corpus depend on its threshold, but the buckets of bands do not. A corpus
-    that becomes unique must have no matches at its threshold.
+    that becomes unique must have no twins.
     """
     old = store.corpus.config
     free = FREE if config.is_exact else FREE | {"threshold"}
-    may_match = not old.is_unique or config.threshold < old.threshold
+    may_match = not old.is_unique or config.twins_from < old.twins_from
     if not free.issuperset(old.differences(config)) or (config.is_unique and may_match):
         return False
     is_tracked = read_rows(store.engine, IS_TRACKED, [store.corpus.id]) == [(True,)]

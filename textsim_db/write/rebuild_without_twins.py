@@ -84,7 +84,9 @@ class TwinCheck:
                 )
 
     def _refusal(self, matches: Twins, count: int) -> ConfigurationError:
-        name, threshold = self.old.name, self._built.corpus.config.threshold
+        name, config = self.old.name, self._built.corpus.config
+        threshold = config.twins_from
+        setting = "threshold" if config.unique_from is None else "unique_from"
         listed = ", ".join(
             f'"{shown(a[:100])}" and "{shown(b[:100])}" ({similarity:.3f})'
             for (a, b), similarity in sorted(matches.items())[:_SHOWN_PAIRS]
@@ -93,8 +95,9 @@ class TwinCheck:
         command = f"textsim pairs {shlex.quote(name)} --threshold {threshold:g}"
         can_list = threshold >= self.old.config.threshold
         return ConfigurationError(
-            f'corpus "{shown(name)}" cannot be unique at threshold {threshold:g}: '
+            f'corpus "{shown(name)}" cannot be unique at {setting} {threshold:g}: '
             f"{count:,} {'pair' if count == 1 else 'pairs'} of its documents match: {listed}{more}; "
             "nothing was changed: remove one document of each pair, judge it different, or choose a "
-            "higher threshold" + (f"; to list all pairs: {command}" if can_list else "")
+            "higher threshold or unique_from"
+            + (f"; to list all pairs: {command}" if can_list else "")
         )

@@ -5,14 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 import psycopg
 from psycopg import errors as pg
 
-from textsim_db.compare.match_rule import which_match
 from textsim_db.db.binary_format import Array, Moment, load_int8_array
 from textsim_db.db.binary_rows import (
     COPY_HEADER,
@@ -114,7 +112,7 @@ def write(
 
     source_id: the attached table that the documents come from; None leaves it as it is. locked: the
     stored documents, if the caller has locked them. A document that was added since raises
-    UniqueViolation. unique_from: the similarity from which on a twin is left out; 0: any twin.
+    UniqueViolation. unique_from: the similarity of twins, if it is above that of the corpus.
     """
     if not batch.keys:
         return Written(np.empty(0, np.int8), [])
@@ -122,7 +120,10 @@ def write(
     batch = _with_expiries(cursor, corpus, batch)
     decision = _decide(cursor, store, batch, source_id, locked)
     outcome, twins = decision.outcomes, _twins(cursor, store, batch, decision)
-    left_out = _without_standing(cursor, corpus, batch, outcome, _as_similar(twins, unique_from))
+    left_out = twins
+    if twins and unique_from > corpus.config.twins_from:
+        left_out = _twins(cursor, store, batch, decision, unique_from)
+    left_out = _without_standing(cursor, corpus, batch, outcome, left_out)
     outcome[[twin.place for twin in left_out]] = TWIN
     _update(cursor, corpus, batch, decision, source_id)
     added = np.flatnonzero(outcome == ADDED)
@@ -171,7 +172,9 @@ def _without_signatures(documents: StoredByKey) -> dict[str, tuple[object, ...]]
     return {key: document[:-1] for key, document in documents.items()}
 
 
-def _twins(cursor: Cursor, store: Store, batch: Batch, decision: _Decision) -> list[TwinInBatch]:
+def _twins(
+    cursor: Cursor, store: Store, batch: Batch, decision: _Decision, unique_from: float = 0
+) -> list[TwinInBatch]:
     """Return the documents of a batch that match other documents of a unique corpus."""
     if not store.corpus.config.is_unique:
         return []
@@ -187,17 +190,7 @@ def _twins(cursor: Cursor, store: Store, batch: Batch, decision: _Decision) -> l
         new = np.sort(np.concatenate((new, np.array(extended, np.int64))))
     if not len(new):
         return []
-    return find_twins(cursor, store, batch, new)
-
-
-def _as_similar(twins: list[TwinInBatch], unique_from: float) -> list[TwinInBatch]:
-    """Return the twins with the matches that are at least as similar as this."""
-    chosen = []
-    for twin in twins:
-        similarities = np.array([match.similarity for match in twin.matches])
-        are_matches = which_match(similarities, unique_from).tolist()
-        chosen.append(twin._replace(matches=[*compress(twin.matches, are_matches)]))
-    return [twin for twin in chosen if twin.matches]
+    return find_twins(cursor, store, batch, new, unique_from)
 
 
 def _without_standing(

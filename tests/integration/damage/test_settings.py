@@ -22,6 +22,7 @@ SETTINGS = {
     "language": "'auto'",
     "stop_words_by_language": None,
     "is_unique": "true",
+    "unique_from": "0.95, is_unique = true",
     "scoped": "true",
     "keep_for": "interval '1 day'",
     "boilerplate": "0.5",

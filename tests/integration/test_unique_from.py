@@ -1,0 +1,140 @@
+"""A match is a twin of a unique corpus from unique_from on; below it the document is stored."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+import pytest
+from psycopg import errors as pg
+
+import textsim_db as ts
+from tests.support.connections import Connection
+
+pytestmark = pytest.mark.both_servers
+
+WORDS = [f"w{n:02}" for n in range(20)]
+STANDING = " ".join(WORDS)
+
+
+def similar(similarity: float) -> str:
+    """Return a text whose set of words is as similar to that of the standing text."""
+    return " ".join(WORDS[: round(20 * similarity)])
+
+
+def in_sql(statement: str) -> Callable[[ts.Corpus, Connection, str, float | None], bool]:
+    def write(corpus: ts.Corpus, connection: Connection, text: str, raised: float | None) -> bool:
+        arguments = {"corpus": corpus.name, "text": text, "raised": raised}
+        try:
+            cursor = connection.execute(statement.encode(), arguments)
+            return not (cursor.description and cursor.fetchall())
+        except pg.UniqueViolation as error:
+            return "unique_from is 0.9" not in str(error.diag.message_detail)
+
+    return write
+
+
+def add(corpus: ts.Corpus, connection: Connection, text: str, raised: float | None) -> bool:
+    try:
+        return corpus.add("new", text, unique_from=raised).added == 1
+    except ts.DuplicateError:
+        return False
+
+
+def add_many(corpus: ts.Corpus, connection: Connection, text: str, raised: float | None) -> bool:
+    return corpus.add_many({"new": text}, unique_from=raised).added == 1
+
+
+RAISE: dict[str, Callable[[ts.Corpus, Connection, str, float | None], bool]] = {
+    "add": add,
+    "add_many": add_many,
+    "sql add": in_sql(
+        "SELECT WHERE NOT textsim.add(%(corpus)s, 'new', %(text)s, unique_from => %(raised)s)"
+    ),
+    "sql add_unique": in_sql(
+        "SELECT * FROM textsim.add_unique(%(corpus)s, 'new', %(text)s, unique_from => %(raised)s)"
+    ),
+}
+OBEY = {
+    "sql twins_of": in_sql("SELECT * FROM textsim.twins_of(%(corpus)s, '{new}', ARRAY[%(text)s])"),
+    "attached": in_sql("INSERT INTO t VALUES ('new', %(text)s)"),
+}
+OUTCOMES = [
+    # similarity, unique_from of the call, whether the document is stored
+    (0.7, None, True),
+    (0.85, None, True),
+    (0.9, None, False),
+    (1.0, None, False),
+    (0.9, 0.6, False),  # never lowered
+    (0.85, 0.6, True),
+    (0.9, 0.95, True),
+    (0.95, 0.95, False),
+    (1.0, 1, False),
+    (1.0, math.inf, True),
+]
+
+
+@pytest.mark.parametrize("recall", [0.99, 1.0], ids=["bands", "exact"])
+def test_every_writer_asks_from_which_similarity_matches_are_twins(
+    db: ts.Database, connection: Connection, recall: float
+) -> None:
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    settings = {"shingle": "word:1", "threshold": 0.8, "recall": recall, "unique_from": 0.9}
+    corpus = db.create_corpus("c", is_unique=True, **settings)  # type: ignore[arg-type]
+    attach = "SELECT textsim.attach('c', 't', 'id', 'body')"
+    connection.execute(attach)
+    corpus.add("standing", STANDING)
+    for similarity, raised, is_stored in OUTCOMES:
+        for name, write in (RAISE | (OBEY if raised is None else {})).items():
+            written = write(corpus, connection, similar(similarity), raised)
+            assert written == is_stored, (name, similarity, raised)
+            assert corpus.check() == []
+            connection.execute("DELETE FROM t")
+            corpus.remove(["new"])
+
+
+def test_a_batch_is_compared_at_the_similarity_of_its_call(db: ts.Database) -> None:
+    """c is a twin of b, which is stored in this call although it is a twin of a by the settings."""
+    texts = {"a": STANDING, "b": similar(0.9), "c": f"{similar(0.9)} w99"}
+    corpus = db.create_corpus("c", shingle="word:1", threshold=0.6, recall=1, is_unique=True)
+    assert [twin[:2] for twin in corpus.add_many(texts, unique_from=0.92).twins] == [("c", "b")]
+    assert corpus.check() == []
+    assert corpus.rebuild(seed=7)
+
+
+def test_a_rebuild_changes_it(db: ts.Database, connection: Connection) -> None:
+    corpus = db.create_corpus("c", shingle="word:1", is_unique=True, unique_from=0.95)
+    corpus.add_many({"a": STANDING, "b": similar(0.9)})
+    assert corpus.check() == []
+    assert not corpus.rebuild(unique_from=1)
+    with pytest.raises(
+        ts.ConfigurationError, match=r"at unique_from 0\.85: 1 pair of its documents"
+    ):
+        corpus.rebuild(unique_from=0.85)
+    assert corpus.config.unique_from == 1
+    assert corpus.rebuild(unique_from=0.93)
+    corpus.judge("a", "b", "different")
+    assert corpus.rebuild(unique_from=0.8)
+    assert corpus.config.unique_from is None
+
+
+def test_it_lies_between_the_threshold_and_one(db: ts.Database, connection: Connection) -> None:
+    for value, is_unique, message in (
+        (0.7, True, "unique_from is 0.7; expected the threshold, which is 0.8, or more, at most 1"),
+        (0.9, False, "unique_from is 0.9, and the corpus is not unique; leave unique_from out, or"),
+    ):
+        with pytest.raises(ts.ConfigurationError, match=re.escape(message)):
+            db.create_corpus("c", unique_from=value, is_unique=is_unique)
+        with pytest.raises(pg.InvalidParameterValue, match=re.escape(message)):
+            connection.execute(
+                "SELECT textsim.create_corpus('c', unique_from => %s, is_unique => %s)",
+                [value, is_unique],
+            )
+    corpus = db.create_corpus("c", unique_from=0.8)
+    wrong_value = r"unique_from is .*; expected above 0, at"
+    for wrong in (0, 1.5, math.nan):
+        with pytest.raises(ts.ConfigurationError, match=wrong_value):
+            corpus.add("a", "text", unique_from=wrong)
+        with pytest.raises(pg.InvalidParameterValue, match=wrong_value):
+            connection.execute("SELECT textsim.add('c', 'a', 'text', unique_from => %s)", [wrong])
