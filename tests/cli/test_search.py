@@ -44,6 +44,26 @@ def test_results_in_each_format(news: Textsim) -> None:
     assert result.stderr == 'error: corpus "news" has no document "x"\n'
 
 
+def test_searches_of_a_corpus_with_guards_say_what_differs(
+    textsim: Textsim, tmp_path: Path
+) -> None:
+    texts = {"a": "paid on monday by him: 4711", "b": "paid on monday by him: 4712"}
+    path = tmp_path / "invoices.jsonl"
+    path.write_text("".join(json.dumps({"id": k, "text": t}) + "\n" for k, t in texts.items()))
+    textsim("corpus", "create", "invoices", "--threshold", "0.5", "--guard", "numbers")
+    textsim("index", "invoices", str(path))
+    query = ("query", "invoices", texts["a"])
+    assert [row["differs"] for row in rows(textsim(*query, "--format", "jsonl"))] == [
+        [],
+        ["numbers"],
+    ]
+    (_, line) = csv.DictReader(io.StringIO(textsim(*query, "--format", "csv").stdout))
+    assert line["differs"] == "numbers"
+    compared = textsim("compare", "a", "b", "--corpus", "invoices").stderr
+    assert 'The guard numbers keeps them apart: "4711" in the first, "4712" in the' in compared
+    assert rows(textsim("clusters", "invoices", "--format", "jsonl")) == []
+
+
 def test_the_kept_document_is_named_in_each_format(news: Textsim) -> None:
     command = ("clusters", "news", "--linkage", "kept", "--threshold", "0.7", "--format")
     (cluster,) = rows(news(*command, "jsonl"))

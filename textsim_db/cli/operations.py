@@ -68,6 +68,8 @@ class Operation:
     help: str
     columns: tuple[str, ...] = ()
     """The fields of the result's rows that are printed; empty if the result has no rows."""
+    are_searches: bool = False
+    """Whether the rows say which guards differ, if the corpus has any."""
     noun: str = ""
     """A row as a noun, such as "pair"; the last message has the number of rows."""
     note_none: Callable[[Call], None] | None = None
@@ -100,7 +102,7 @@ class Call:
 
     def write_rows(self) -> int:
         """Print the rows of the result, their number and what may explain that there is none."""
-        columns, rows = self.operation.columns, self._rows()
+        columns, rows = self._columns, self._rows()
         if columns[0] == "similarity" and not isinstance(self.result, list):
             rows = self._counted(rows)
         measure = self.arguments.get("measure", JACCARD_NAME)
@@ -114,10 +116,21 @@ class Call:
             note_unknown_scope(self.corpus, self.arguments.get("scope"))
         return number
 
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        has_guards = self.operation.are_searches and self.corpus.config.guards
+        return (*self.operation.columns, "differs") if has_guards else self.operation.columns
+
     def _rows(self) -> Iterator[tuple[Any, ...]]:
+        columns = self._columns
         for row in self.result:
-            values = (getattr(row, name) for name in self.operation.columns)
-            yield tuple(v.isoformat() if isinstance(v, datetime) else v for v in values)
+            yield tuple(self._shown(getattr(row, name)) for name in columns)
+
+    def _shown(self, value: Any) -> Any:
+        if isinstance(value, datetime):
+            return value.isoformat()
+        is_list = isinstance(value, tuple) and self.form is not Format.JSONL
+        return " ".join(value) if is_list else value
 
     def _counted(self, rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         """Yield rows as they are found; those of a table in the order of their similarity."""

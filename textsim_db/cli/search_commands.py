@@ -68,6 +68,7 @@ QUERY = Operation(
 
     """,
     columns=("similarity", "estimate", "key"),
+    are_searches=True,
     note_none=_note_no_match,
     computes=False,
 )
@@ -86,6 +87,7 @@ NEAREST = Operation(
 
     """,
     columns=("similarity", "key"),
+    are_searches=True,
     note_none=_note_text_without_words,
     show=_show_nearest,
     computes=False,
@@ -99,6 +101,7 @@ NEIGHBOURS = Operation(
     Example: `textsim neighbours news article-17 --threshold 0.6`
     """,
     columns=("similarity", "estimate", "key"),
+    are_searches=True,
     note_none=_note_no_match,
     computes=False,
 )
