@@ -50,7 +50,7 @@ def test_copies_and_few_documents_are_no_boilerplate() -> None:
 def test_a_rebuild_learns_boilerplate_and_every_writer_leaves_it_out(
     db: ts.Database, rng: random.Random, settings: dict[str, object]
 ) -> None:
-    texts = templated(rng, 300) | {"nothing": " ".join(HEADER), "empty": ""}
+    texts = templated(rng, 160) | {"nothing": " ".join(HEADER), "empty": ""}
     learned = db.create_corpus("learned", boilerplate=0.2, **settings)  # type: ignore[arg-type]
     learned.add_many(texts.items())
     assert learned.config.learns_boilerplate
@@ -110,11 +110,11 @@ def test_documents_that_share_only_a_template_are_no_cluster(
 def test_the_shingles_of_a_template_are_listed_with_the_clusters_they_hold(
     db: ts.Database, rng: random.Random
 ) -> None:
-    texts = templated(rng, 200)
+    texts = templated(rng, 120)
     corpus = db.create_corpus("c", threshold=0.4, recall=1)
     corpus.add_many([*texts.items(), *((f"copy{n}", texts["0000a"]) for n in range(5))])
     found = corpus.boilerplate(0.5, None)
-    assert (found.documents, found.sampled, found.texts) == (205, 205, 200)
+    assert (found.documents, found.sampled, found.texts) == (125, 125, 120)
     expected = {" ".join(words[i : i + 3]) for words in (HEADER, FOOTER) for i in range(28)}
     assert {each.text for each in found.shingles} == expected
     assert {each.share for each in found.shingles} == {1.0}

@@ -42,14 +42,14 @@ def test_searches_by_every_measure_equal_the_measures_of_candidates(
     db: ts.Database, rng: random.Random, shingle: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", 20)
-    texts = dict(documents(150, words=25, planted=0.5, seed=rng.randrange(10**6)))
+    texts = dict(documents(90, words=25, planted=0.5, seed=rng.randrange(10**6)))
     model = texts["doc-0000001"]
     texts |= {f"copy {i}": model for i in range(3)}
     texts |= {f"twice {i}": f"{model} {model} {i} {i} {i}" for i in range(25)}
     texts |= {"empty": "", "short": "one two", "漢": "漢字 the the the"}
     corpus = db.create_corpus("c", shingle=shingle, threshold=0.5)
     corpus.add_many(texts.items())
-    queries = [*rng.sample(sorted(texts.values()), 10), f"unknown {model} unheard unheard"]
+    queries = [*rng.sample(sorted(texts.values()), 6), f"unknown {model} unheard unheard"]
     candidates_of = {text: {c.key for c in corpus.candidates(text)} for text in queries}
     buckets_of = {key: corpus.buckets(text) for key, text in texts.items()}
     candidate_pairs = {

@@ -13,13 +13,13 @@ from textsim_db.cluster.keep_rule import Preference
 from textsim_db.corpus.removals import Document, Rule, deduplicate
 from textsim_db.settings.corpus_settings import CorpusSettings
 
-DOCUMENTS = [(f"k{i}", f"document number {i} of many w{i % 97} v{i % 7}") for i in range(1000)]
+DOCUMENTS = [(f"k{i}", f"document number {i} of many w{i % 97} v{i % 7}") for i in range(300)]
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("write.document_inputs", "sync.pieces"):
-        monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", 100)
+        monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", 30)
 
 
 def assert_no_cycles(work: Callable[[], object]) -> None:

@@ -88,7 +88,7 @@ def draws(corpus: ts.Corpus, texts: Mapping[str, str], rng: random.Random) -> di
         "threshold": rng.choice([corpus.config.threshold, 0.3, 0.8, 1.0]),
         "max_results": rng.choice([1, 3, None]),
         "max_documents": rng.choice([2, None]),
-        "min_words": rng.choice([6, 9, None]),
+        "min_words": rng.choice([corpus.config.passages, 50, None]),
         "k": rng.choice([1, 20]),
         "linkage": rng.choice([*ts.Linkage]),
         "judgements": rng.random() < 0.5,
@@ -130,15 +130,16 @@ def sql_rows(function: Function, connection: Connection, arguments: Mapping[str,
 def test_every_reader_returns_the_same_in_both_languages(
     db: ts.Database, connection: Connection, rng: random.Random
 ) -> None:
+    shingle = rng.choice(["word:3", "word:1", "char:5"])
     corpus = db.create_corpus(
         "c",
-        shingle=rng.choice(["word:3", "word:1", "char:5"]),
+        shingle=shingle,
         threshold=0.5,
         recall=rng.choice([0.95, 1]),
-        passages=6,
+        passages=40 if shingle == "char:5" else 6,  # nearly all texts share six characters
         scoped=rng.random() < 0.3,
     )
-    texts = dict(documents(120, words=25, planted=0.5, seed=rng.randrange(10**6)))
+    texts = dict(documents(80, words=25, planted=0.5, seed=rng.randrange(10**6)))
     texts |= {"empty": "", "short": "word", "Zoë": "漢字 word กิ่ง"}
     for key, text in texts.items():  # the words of some have no ids
         scope = rng.choice("xy") if corpus.config.scoped else None
@@ -154,7 +155,7 @@ def test_every_reader_returns_the_same_in_both_languages(
     readers = [f for f in functions(connection) if f.columns and f.name not in NO_READERS]
     assert len(readers) > 15
     found = dict.fromkeys((each.name for each in readers), 0)
-    for _ in range(12):
+    for _ in range(8):
         values = draws(corpus, texts, rng)
         for function in readers:
             parameters = inspect.signature(function.method).parameters

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import textsim_db as ts
@@ -46,27 +47,38 @@ def places(passages: Iterable[ts.Passage]) -> list[Run]:
     return [passage[:4] for passage in passages]
 
 
-def place_of(run: Sequence[str], text: Sequence[str]) -> int | None:
-    places = (i for i in range(len(text) - len(run) + 1) if text[i : i + len(run)] == run)
-    return next(places, None)
-
-
 def maximal_runs(
     text: list[str], document: list[str], least: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield the words and the places of each run, by comparing all places."""
+    """Yield the words and the places of each run, by comparing all places that begin alike."""
     last = (0, 0, 0)
+    places = defaultdict[tuple[str, ...], list[int]](list)
+    for place in range(len(text) - least + 1):
+        places[tuple(text[place : place + least])].append(place)
     for start in range(len(document)):
-        end = start
-        while end < len(document) and place_of(document[start : end + 1], text) is not None:
-            end += 1
-        place = place_of(document[start:end], text)
-        if end - start < least or place is None or end <= last[0] + last[2]:
+        begun = places.get(tuple(document[start : start + least]))
+        if begun is None:
             continue
-        is_repeated = last[:2] == (end - start, place) and start < last[0] + last[2]
-        last = (end - start, place, start)
+        length, place = max(
+            ((_common(text, place, document, start), place) for place in begun),
+            key=lambda run: run[0],
+        )
+        if start + length <= last[0] + last[2]:
+            continue
+        is_repeated = last[:2] == (length, place) and start < last[0] + last[2]
+        last = (length, place, start)
         if not is_repeated:
             yield last
+
+
+def _common(text: list[str], place: int, document: list[str], start: int) -> int:
+    """Return how many words are equal from two places on."""
+    length = 0
+    for a, b in zip(islice(text, place, None), islice(document, start, None), strict=False):
+        if a != b:
+            break
+        length += 1
+    return length
 
 
 def expected(text: str, documents: dict[str, str], least: int = WORDS) -> list[Run]:
