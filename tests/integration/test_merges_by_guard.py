@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import random
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import polars
 import pytest
+from psycopg.errors import UniqueViolation
 
 import textsim_db as ts
+from tests.support.commands import Textsim
 from tests.support.connections import Connection
+from tests.support.guarded_texts import GUARD_WORDS, guarded_texts, merging
+from tests.support.judgements import expected_clusters, random_judgements
+from tests.support.truth import brute_force
 
 pytestmark = pytest.mark.both_servers
 
@@ -116,3 +128,152 @@ def test_wrong_guards_are_refused(db: ts.Database, connection: Connection) -> No
     ):
         with pytest.raises(ts.ConfigurationError, match=message):
             db.create_corpus("c", guards=guards, guard_words=words)
+
+
+OF_A_CORPUS = {"scoped", "passages"}
+"""The settings that files and frames do not have."""
+EXACT: dict[str, Any] = {"recall": 1.0, "shingle": "word:1", "guards": ("numbers", "negations")}
+BANDS: dict[str, Any] = {"num_hashes": 64, "bands": 32, "rows": 2, "shingle": "word:1"}
+"""Enough bands to miss no pair."""
+SETTINGS: list[dict[str, Any]] = [
+    EXACT,
+    EXACT | {"guards": ("numbers", "words"), "guard_words": GUARD_WORDS, "scoped": True},
+    BANDS | {"guards": ("negations",)},
+    EXACT | {"shingle": "char:3", "passages": 20},
+    BANDS | {"shingle": "word:2", "guards": ("numbers",), "scoped": True},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_every_way_to_merge_agrees_with_brute_force(
+    db: ts.Database,
+    connection: Connection,
+    rng: random.Random,
+    settings: dict[str, Any],
+) -> None:
+    guards = settings["guards"]
+    texts = guarded_texts(rng, 150)
+    scopes = {key: rng.choice("ab") if settings.get("scoped") else None for key in texts}
+    documents = [
+        (key, text) if scopes[key] is None else (key, text, scopes[key])
+        for key, text in texts.items()
+    ]
+    corpus = db.create_corpus("c", threshold=0.6, **settings)
+    corpus.add_many(documents)
+    listed = {(a, b) for a, b, _ in corpus.pairs()}
+    matches = brute_force(texts, settings["shingle"], 0.6)
+    assert listed == {(a, b) for a, b in matches if scopes[a] == scopes[b]}
+    merged = merging(texts, settings["shingle"], 0.6, guards)
+    pairs = {pair: value for pair, value in merged.items() if pair in listed}
+    assert 0 < len(pairs) < len(listed)
+    judgements = random_judgements(rng, [*texts], listed, 30)
+    for (a, b), verdict in judgements.items():
+        if scopes.get(a) == scopes.get(b):
+            corpus.judge(a, b, verdict)
+    judgements = {(j.a, j.b): str(j.verdict) for j in corpus.judgements()}
+    for linkage in ("single", "complete", "kept"):
+        for judged in ({}, judgements):
+            expected = expected_clusters(scopes, pairs, judged, linkage, sorted(texts))
+            found = list(corpus.clusters(linkage=linkage, judgements=bool(judged)))
+            assert found == expected, (linkage, judged)
+            rows = connection.execute(
+                'SELECT cluster, array_agg(key ORDER BY key COLLATE "C") '
+                "FROM textsim.clusters('c', linkage => %s, judgements => %s) GROUP BY cluster",
+                [linkage, bool(judged)],
+            )
+            assert sorted(tuple(keys) for _, keys in rows) == sorted(c.keys for c in expected)
+        removed = list(corpus.duplicates(linkage=linkage))
+        query = "SELECT key, kept, similarity FROM textsim.duplicates('c', linkage => %s)"
+        assert sorted(connection.execute(query, [linkage])) == sorted(removed)
+        for each in removed:
+            assert linkage == "single" or (min(each[:2]), max(each[:2])) in pairs
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_every_way_to_keep_twins_out_agrees_with_brute_force(
+    textsim: Textsim,
+    db: ts.Database,
+    connection: Connection,
+    rng: random.Random,
+    settings: dict[str, Any],
+) -> None:
+    """Each way stores, in the order of keys, what merges with no document before it."""
+    settings = {"threshold": 0.6, **settings}
+    guards, scoped = settings["guards"], settings.get("scoped", False)
+    texts = guarded_texts(rng, 120)
+    scopes = {key: rng.choice("ab") if scoped else None for key in texts}
+    pairs = merging(texts, settings["shingle"], 0.6, guards)
+    pairs = {(a, b): value for (a, b), value in pairs.items() if scopes[a] == scopes[b]}
+    clusters = expected_clusters(scopes, pairs, {}, "kept", sorted(texts))
+    kept = set(texts) - {key for c in clusters for key in c.keys if key != c.kept}
+    assert 5 < len(kept) < len(texts) - 5
+    documents: list[Any] = [(key, text, *([scopes[key]] * scoped)) for key, text in texts.items()]
+
+    def stored(name: str) -> set[str]:
+        corpus = db.corpus(name)
+        assert corpus.check() == []
+        return {key for key in texts if key in corpus}
+
+    names = ("sql", "python", "single", "list", "table")
+    for name in names:
+        db.create_corpus(name, is_unique=True, **settings)
+    db.corpus("python").add_many(documents)
+    for key, text, *scope in documents:
+        connection.execute(
+            "SELECT FROM textsim.add_unique('sql', %s, %s, %s)", [key, text, *(scope or [None])]
+        )
+        db.corpus("single").add_unique(key, text, *scope)
+    twins = {
+        key
+        for (key,) in connection.execute(
+            "SELECT key FROM textsim.twins_of('list', %s, %s, %s::text[])",
+            [[*texts], [*texts.values()], [*scopes.values()] if scoped else None],
+        )
+    }
+    assert set(texts) - twins == kept
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text, scope text)")
+    db.corpus("table").attach("t", "id", "body", scope="scope" if scoped else None)
+    for key, text in texts.items():
+        with nullcontext() if key in kept else pytest.raises(UniqueViolation):
+            connection.execute("INSERT INTO t VALUES (%s, %s, %s)", [key, text, scopes[key]])
+    for name in ("sql", "python", "single", "table"):
+        assert stored(name) == kept, name
+    # Files and frames.
+    rows = [{"id": key, "text": text, "user": scopes[key]} for key, text in texts.items()]
+    half = len(rows) // 2
+    for name, part in (("all", rows), ("old", rows[:half]), ("new", rows[half:])):
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
+    own = {name: value for name, value in settings.items() if name not in OF_A_CORPUS}
+    options = [
+        option
+        for name, value in own.items()
+        for option in (
+            "--guard" if name == "guards" else "--" + name.replace("_", "-"),
+            ",".join(value) if isinstance(value, tuple) else str(value),
+        )
+    ]
+    user = ["--scope", "user"] if scoped else []
+    for command in (
+        ["dedupe", "all.jsonl", *options],
+        ["dedupe", "old.jsonl", "new.jsonl", *options],
+        ["dedupe", "new.jsonl", "--against", "earlier"],
+    ):
+        if "earlier" in command:
+            db.create_corpus("earlier", **settings).add_many(
+                d for d in documents[:half] if d[0] in kept
+            )
+        textsim(*command, *user, "-o", "out.jsonl")
+        lines = Path("out.jsonl").read_text().splitlines()
+        found = {json.loads(line)["id"] for line in lines}
+        assert found == (
+            kept & {row["id"] for row in rows[half:]} if "earlier" in command else kept
+        )
+    frame, _ = ts.dedupe_frame(
+        polars.DataFrame(rows),
+        "text",
+        key="id",
+        scope="user" if scoped else None,
+        database=db,
+        **own,
+    )
+    assert set(frame["id"]) == kept

@@ -18,9 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.cluster.keep_rule import Preference
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.db import stored_corpus
 from textsim_db.errors import CorpusNotFound, DocumentError, InputError, shown
 from textsim_db.files.records import replacing
+from textsim_db.measures.by_name import JACCARD
+from textsim_db.read import search
 from textsim_db.results import AddReport, Match
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings, Linkage
 from textsim_db.text.left_out_words import with_lists
@@ -74,12 +77,14 @@ class AgainstCorpora:
 
 
 def _matches(corpus: Corpus, batch: list[KeyedText]) -> list[list[Match]]:
-    """Return the best match of each document; one that cannot be compared matches nothing."""
+    """Return the documents that each document merges with, best first; none for a refused one."""
     if not batch:
         return []
     scopes = [str(scope) for _, _, scope in batch] if corpus.config.scoped else None
+    texts, parts = [text for _, text, _ in batch], corpus._parts(scopes, len(batch))
+    criterion = Criterion(JACCARD, corpus.config.threshold, for_merges=True)
     try:
-        return corpus.query_many([text for _, text, _ in batch], max_results=1, scope=scopes)
+        return corpus._current.search(search.query_many, texts, criterion, parts)
     except DocumentError:
         if len(batch) == 1:
             return [[]]

@@ -56,6 +56,8 @@ class LookUp(NamedTuple):
     """In an exact corpus, the similarity that a candidate must be able to reach; None with bands."""
     of_passages: bool = False
     """Whether the buckets are fingerprints, so that a candidate shares a passage with the query."""
+    guards: Int64Array | None = None
+    """The guard of each query: only documents with the same guard are candidates. None: all are."""
 
     @property
     def needed(self) -> Int32Array:
@@ -131,13 +133,18 @@ def read_candidates(
     prepare: bool = True,
 ) -> CandidateRows:
     """Return the candidates that a transaction sees; not prepared, the plan fits the tables' sizes."""
-    buckets, sizes, parts, threshold, of_passages = look_up
+    buckets, sizes, parts, threshold, of_passages, guards = look_up
     is_exact = threshold is not None
-    if len(sizes) == 1:  # without the numbers of the queries the join is a tenth quicker
+    if guards is not None:
+        statement = statements.CANDIDATES_FOR_MERGES
+        parameters: list[Any] = [Array(guards), Array(guards)]
+        parameters += [Array(buckets.owners()), Array(buckets.values)]
+        parameters += [Array(guards), Array(sizes), threshold]
+    elif len(sizes) == 1:  # without the numbers of the queries the join is a tenth quicker
         statement = statements.EXACT_CANDIDATES_OF_ONE if is_exact else statements.CANDIDATES_OF_ONE
         if of_passages:
             statement = statements.PASSAGE_CANDIDATES_OF_ONE
-        parameters: list[Any] = [Array(buckets.values)]
+        parameters = [Array(buckets.values)]
         if is_exact:
             parameters += [int(look_up.needed[0]), int(sizes[0]), threshold]
     else:
@@ -154,7 +161,7 @@ def read_candidates(
     if language is not None:
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
     rows = cursor.execute(corpus.statement(statement), parameters, prepare=prepare).fetchall()
-    if len(sizes) == 1:
+    if len(sizes) == 1 and guards is None:
         if parts is not None:  # by chance, buckets of other parts are equal
             rows = [row for row in rows if row[5] == parts[0]]
         return CandidateRows.of_one_query(rows)

@@ -223,6 +223,8 @@ def _in_rounds(
             if finds_passages
             else _look_up(store, sketches)
         )
+        if criterion.for_merges:
+            look_up = look_up._replace(guards=sketches.guards)
         return sketches, find_candidates(store, look_up, criterion.language)
 
     items = zip(data, [0] * len(data) if parts is None else parts.tolist(), strict=True)

@@ -103,7 +103,9 @@ class _BatchComparison:
     def __init__(self, store: Store, batch: Batch, places: Int64Array, different: KeyPairs) -> None:
         config, sketches = store.corpus.config, batch.sketches
         buckets = _only(sketches.buckets, places)
-        self.look_up: LookUp = look_up_of(buckets, sketches.shingle_counts, config, sketches.parts)
+        self.look_up: LookUp = look_up_of(
+            buckets, sketches.shingle_counts, config, sketches.parts
+        )._replace(guards=sketches.guards)
         self._corpus = store.corpus
         self._batch = batch
         self._places = places

@@ -1,0 +1,51 @@
+"""Random short texts of few templates, full of numbers and negations, and the pairs that merge."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from itertools import groupby
+
+from tests.support.truth import Pairs, brute_force
+
+GUARD_WORDS = ("draft", "final")
+_TEXT = "the bill of may was paid by mail in full not never 4711 4712 1 2 draft final"
+_WORDS = _TEXT.split()
+
+
+def guarded_texts(rng: random.Random, count: int) -> dict[str, str]:
+    """Return texts; some differ in the order of words only, and some are copies."""
+    templates = [rng.choices(_WORDS, k=rng.randint(5, 9)) for _ in range(max(2, count // 25))]
+    texts = {}
+    for number in range(count):
+        words = list(rng.choice(templates))
+        if rng.random() < 0.6:
+            words[rng.randrange(len(words))] = rng.choice(_WORDS)
+        if rng.random() < 0.3:
+            words.insert(rng.randrange(len(words)), rng.choice(_WORDS))
+        if rng.random() < 0.2:
+            rng.shuffle(words)
+        texts[f"k{number:03}"] = " ".join(words)
+    return texts
+
+
+def guard_of(text: str, guards: tuple[str, ...]) -> tuple[object, ...]:
+    """Return what the guards see in a text, by the plain definition."""
+    words = text.split()
+    runs = {tuple(run) for is_number, run in groupby(words, str.isdigit) if is_number}
+    negations = sum(word in ("not", "never") for word in words)
+    seen = {
+        "numbers": runs,
+        "negations": negations,
+        "words": set(words).intersection(GUARD_WORDS),
+    }
+    return tuple(seen[guard] for guard in guards)
+
+
+def merging(
+    texts: Mapping[str, str], shingle: str, threshold: float, guards: tuple[str, ...]
+) -> Pairs:
+    """Return the pairs that match and have equal guards, with their similarities."""
+    seen = {key: guard_of(text, guards) for key, text in texts.items()}
+    pairs = brute_force(texts, shingle, threshold)
+    return {(a, b): value for (a, b), value in pairs.items() if seen[a] == seen[b]}
