@@ -128,12 +128,15 @@ CREATE TABLE IF NOT EXISTS textsim.judgement (
     judged_by text NOT NULL DEFAULT current_user,  -- the role that judged the pair
     judged_at timestamptz NOT NULL DEFAULT now(),  -- when it did so
     note text CHECK (octet_length(note) BETWEEN 1 AND 10000),  -- why, or anything else; or NULL
+    source text CHECK (octet_length(source) BETWEEN 1 AND 200),  -- who or what says so: a person, a model; or NULL
+    confidence double precision CHECK (confidence BETWEEN 0 AND 1),  -- how sure it is; or NULL
     PRIMARY KEY (origin, a, b),
     CHECK (a < b AND octet_length(a) <= 1000 AND octet_length(b) <= 1000)
 );
 CREATE INDEX IF NOT EXISTS judgement_b ON textsim.judgement (origin, b);
--- Keys and notes in statistics would outlive the rows.
-ALTER TABLE textsim.judgement ALTER a SET STATISTICS 0, ALTER b SET STATISTICS 0, ALTER note SET STATISTICS 0;
+-- Keys, notes and sources in statistics would outlive the rows.
+ALTER TABLE textsim.judgement ALTER a SET STATISTICS 0, ALTER b SET STATISTICS 0, ALTER note SET STATISTICS 0,
+    ALTER source SET STATISTICS 0;
 COMMENT ON TABLE textsim.judgement
     IS 'The judgements: what people said of pairs of documents. Row security shows those of corpora that the role '
     'may read.';

@@ -164,7 +164,8 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim.judge(
-    corpus text, a text, b text, verdict text, note text DEFAULT NULL, replaces text DEFAULT NULL)
+    corpus text, a text, b text, verdict text, note text DEFAULT NULL, replaces text DEFAULT NULL,
+    source text DEFAULT NULL, confidence double precision DEFAULT NULL)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -177,12 +178,21 @@ BEGIN
     PERFORM textsim._check_choice('verdict', verdict, 'same', 'different', 'unsure');
     PERFORM textsim._check_choice('replaces', coalesce(replaces, 'same'), 'same', 'different', 'unsure');
     note := nullif(note, '');
+    source := nullif(source, '');
+    confidence := textsim._decimal_of(confidence);
+    IF octet_length(source) > 200 OR confidence NOT BETWEEN 0 AND 1 THEN
+        RAISE EXCEPTION 'the source has % bytes, and the confidence is %; expected at most 200 bytes, and 0 to 1',
+            octet_length(source), confidence USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     SELECT p.* INTO pair FROM textsim._ordered_pair(a, b) p;
     PERFORM textsim._check_one_scope(c, pair.lower, pair.higher);
     LOOP
         SELECT j.* INTO stored FROM textsim.judgement j
         WHERE j.origin = corpus_origin AND j.a = pair.lower AND j.b = pair.higher FOR UPDATE;
-        IF stored.verdict = verdict AND (note IS NULL OR note = stored.note) THEN
+        IF stored.verdict = verdict AND (note IS NULL OR note = stored.note)
+            AND (source IS NULL OR source = stored.source)
+            AND (confidence IS NULL OR confidence = stored.confidence)
+        THEN
             RETURN false;
         END IF;
         IF stored.verdict IS DISTINCT FROM replaces THEN
@@ -190,16 +200,17 @@ BEGIN
                 CASE WHEN stored.verdict IS NULL THEN 'is not judged, so there is no judgement to replace'
                     ELSE format('was judged %s by %s at %s%s; to replace that judgement, name its verdict as replaces',
                         stored.verdict, stored.judged_by, date_trunc('second', stored.judged_at),
-                        CASE WHEN stored.verdict = verdict THEN ', with another note' ELSE '' END) END
+                        CASE WHEN stored.verdict = verdict THEN ', with another note, source or confidence' ELSE '' END) END
                 USING ERRCODE = 'restrict_violation';
         END IF;
         IF replaces IS NULL THEN
-            INSERT INTO textsim.judgement (origin, a, b, verdict, note)
-            VALUES (corpus_origin, pair.lower, pair.higher, verdict, note)
+            INSERT INTO textsim.judgement (origin, a, b, verdict, note, source, confidence)
+            VALUES (corpus_origin, pair.lower, pair.higher, verdict, note, source, confidence)
             ON CONFLICT DO NOTHING;
         ELSE
             UPDATE textsim.judgement j
-            SET verdict = judge.verdict, note = judge.note, judged_by = current_user, judged_at = now()
+            SET verdict = judge.verdict, note = judge.note, source = judge.source, confidence = judge.confidence,
+                judged_by = current_user, judged_at = now()
             WHERE j.origin = corpus_origin AND j.a = pair.lower AND j.b = pair.higher;
         END IF;
         -- Another session may have judged the pair meanwhile.
@@ -208,12 +219,13 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim.judge(text, text, text, text, text, text)
-    IS 'Records what a person says of two documents: verdict is same, different or unsure. Tracked clusters obey it; '
+COMMENT ON FUNCTION textsim.judge(text, text, text, text, text, text, text, double precision)
+    IS 'Records what a person or a model says of two documents: verdict is same, different or unsure. Tracked clusters obey it; '
     'clusters() and duplicates() do if judgements is true. The documents are named by their keys, and need not exist; '
     'the judgement stays when they change or are removed. A pair has one judgement. If the pair was judged otherwise, '
-    'or the note differs, raises restrict_violation, unless replaces names the stored verdict: so nobody replaces a '
-    'judgement that they have not seen. Returns false if the judgement is stored already. Raises an error if both keys '
+    'or the note, source or confidence differs, raises restrict_violation, unless replaces names the stored verdict: so nobody replaces a '
+    'judgement that they have not seen. source says who or what judges, in up to 200 bytes, and confidence how sure that is, from 0 to 1. Returns false if '
+    'the judgement is stored already. Raises an error if both keys '
     'are equal, or if both documents exist and have different scopes.';
 
 CREATE OR REPLACE FUNCTION textsim.unjudge(corpus text, a text, b text) RETURNS boolean
@@ -231,18 +243,18 @@ COMMENT ON FUNCTION textsim.unjudge(text, text, text)
     IS 'Removes the judgement of two documents. Returns false if there is none.';
 
 CREATE OR REPLACE FUNCTION textsim.judgements(corpus text)
-RETURNS TABLE (a text, b text, verdict text, judged_by text, judged_at timestamptz, note text)
+RETURNS TABLE (a text, b text, verdict text, judged_by text, judged_at timestamptz, note text, source text, confidence double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     corpus_origin integer := textsim._judged_origin(corpus, 'SELECT');
 BEGIN
     RETURN QUERY
-        SELECT j.a::text, j.b::text, j.verdict, j.judged_by, j.judged_at, j.note
+        SELECT j.a::text, j.b::text, j.verdict, j.judged_by, j.judged_at, j.note, j.source, j.confidence
         FROM textsim.judgement j WHERE j.origin = corpus_origin ORDER BY j.a, j.b;
 END $$;
 COMMENT ON FUNCTION textsim.judgements(text)
     IS 'Returns the judgements of a corpus: two keys, a < b in byte order, the verdict, the role that judged the '
-    'pair, when it did so, and its note.';
+    'pair, when it did so, and its note, source and confidence.';
 
 CREATE OR REPLACE FUNCTION textsim.contradictions(corpus text) RETURNS TABLE (a text, b text, chain text[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$

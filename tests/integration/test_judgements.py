@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
 from collections.abc import Iterable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -23,6 +26,7 @@ from tests.support.judgements import (
 )
 from tests.support.sampling import sample
 from textsim_db.cluster import split_large_buckets
+from textsim_db.files.read_documents import read_judgements
 from textsim_db.read import bucket_pairs
 
 
@@ -276,3 +280,33 @@ def test_judgements_go_with_their_corpus(db: ts.Database, connection: Connection
         assert len(list(corpus.judgements())) == 1
         corpus.drop()
     assert connection.execute("SELECT count(*) FROM textsim.judgement").fetchone() == (0,)
+
+
+def test_a_judgement_says_who_judges_and_how_sure(db: ts.Database, tmp_path: Path) -> None:
+    """A list that is exported and imported is the same, but for the time."""
+    corpus = db.create_corpus("c")
+    assert corpus.judge("a", "b", "same", source="model 1", confidence=0.9)
+    assert not corpus.judge("b", "a", "same")
+    assert not corpus.judge("b", "a", "same", source="model 1", confidence=0.9)
+    with pytest.raises(ts.JudgementExists, match="another note, source or confidence"):
+        corpus.judge("a", "b", "same", confidence=0.8)
+    assert corpus.judge("a", "b", "different", "a year", replaces="same", source="Ann")
+    corpus.judge("c", "d", "unsure", confidence=0)
+    judged = [(j.a, j.b, j.verdict, j.note, j.source, j.confidence) for j in corpus.judgements()]
+    assert judged == [
+        ("a", "b", "different", "a year", "Ann", None),
+        ("c", "d", "unsure", None, None, 0.0),
+    ]
+    path = tmp_path / "judgements.jsonl"
+    lines = [json.dumps(each._asdict(), default=str) for each in corpus.judgements()]
+    path.write_text("\n".join(lines))
+    again = db.create_corpus("again")
+    assert again.judge_many([each[:6] for each in read_judgements(str(path))]) == 2
+    assert [(*j[:4], *j[5:]) for j in again.judgements()] == [
+        (*j[:4], *j[5:]) for j in corpus.judgements()
+    ]
+    for wrong in (-0.1, 1.1, math.nan):
+        with pytest.raises(ts.ConfigurationError, match=r"confidence is .* 0 to 1"):
+            corpus.judge("e", "f", "same", confidence=wrong)
+    with pytest.raises(ts.ConfigurationError, match="source has 201 bytes"):
+        corpus.judge("e", "f", "same", source="x" * 201)

@@ -201,13 +201,14 @@ def test_a_file_of_judgements_refuses_what_a_corpus_refuses(tmp_path: Path) -> N
         other.judge("a", "b", "different")
     assert other.judge("a", "b", "different", replaces="same")
     assert [(j.a, j.b, j.verdict) for j in one.read().values()] == [("a", "b", "different")]
+    rest = (None, None, None)
     with pytest.raises(ts.JudgementExists, match="judgement 2"):
-        one.judge_many([("x", "y", "same", None), ("a", "b", "same", None)])
-    assert one.judge_many([("x", "y", "same", None), ("a", "b", "same", None)], replace=True) == 2
+        one.judge_many([("x", "y", "same", *rest), ("a", "b", "same", *rest)])
+    assert one.judge_many([("x", "y", "same", *rest), ("a", "b", "same", *rest)], replace=True) == 2
     assert one.unjudge("y", "x")
     assert not one.unjudge("y", "x")
     (line,) = path.read_text().splitlines()
-    assert {"a", "b", "verdict", "judged_by", "judged_at", "note"} == json.loads(line).keys()
+    assert json.loads(line).keys() == set(ts.Judgement._fields)
     path.write_text("[]")
     with pytest.raises(ts.InputError, match="line 1 is no judgement"):
         one.read()

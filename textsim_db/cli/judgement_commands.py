@@ -88,7 +88,7 @@ def import_(
         typer.Argument(
             metavar="PATH",
             help="A file of records with the columns, or members in JSON, a and b (two keys), verdict "
-            'and, if you like, note; "-" is standard input.',
+            'and, if you like, note, source and confidence; "-" is standard input.',
         ),
     ],
     kind: Annotated[
@@ -98,8 +98,8 @@ def import_(
         bool,
         typer.Option(
             "--replace",
-            help="Replace stored judgements that have another verdict or note. Without it, the first of "
-            "them is an error.",
+            help="Replace stored judgements that have another verdict, note, source or confidence. "
+            "Without it, the first of them is an error.",
         ),
     ] = False,
     database_url: DatabaseUrl = None,
@@ -116,7 +116,7 @@ def import_(
     read = read_judgements(path, kind)
     with connect(database_url) as db:
         new = db.manage(corpus).judge_many(
-            (judgement[:4] for judgement in read), replace, place_of=lambda i: read[i].place
+            (judgement[:6] for judgement in read), replace, place_of=lambda i: read[i].place
         )
     kind_of_new = "new or replaced" if replace else "new"
     print_result(

@@ -236,9 +236,17 @@ class JudgementMethods(CheckedArguments):
     """Methods that record and list judgements."""
 
     def judge(
-        self, a: Key, b: Key, verdict: str, note: str | None = None, *, replaces: str | None = None
+        self,
+        a: Key,
+        b: Key,
+        verdict: str,
+        note: str | None = None,
+        *,
+        replaces: str | None = None,
+        source: str | None = None,
+        confidence: float | None = None,
     ) -> bool:
-        """Record what a person says of two documents, and return whether that was new.
+        """Record what a person or a model says of two documents, and return whether that was new.
 
         Tracked clusters obey it; clusters() and duplicates() do with `judgements=True`. The documents
         need not exist; the judgement stays when they change or are removed. A pair has one judgement.
@@ -251,11 +259,14 @@ class JudgementMethods(CheckedArguments):
             note: why, or anything else: up to 10,000 bytes.
             replaces: the verdict of the stored judgement that this one replaces. So nobody replaces a
                 judgement that they have not seen.
+            source: who or what judges, such as the name of a model: up to 200 bytes. The role of the
+                database is stored anyway.
+            confidence: how sure that is, from 0 to 1.
 
         Raises:
-            JudgementExists: the pair was judged otherwise, or the note differs, and `replaces` is not
-                the stored verdict.
-            DocumentError: a key or the note cannot be stored.
+            JudgementExists: the pair was judged otherwise, or the note, source or confidence differs,
+                and `replaces` is not the stored verdict.
+            DocumentError: a key, the note or the source cannot be stored.
             ConfigurationError: the keys are equal, the verdict is unknown, or both documents exist and
                 have different scopes.
 
@@ -265,20 +276,24 @@ class JudgementMethods(CheckedArguments):
             >>> list(corpus.clusters(judgements=True))
             []
         """
-        given = judge_pairs.GivenJudgement(a, b, verdict, note, replaces)
+        given = judge_pairs.GivenJudgement(a, b, verdict, note, source, confidence, replaces)
         return bool(self._current.loaded().read(judge_pairs.judge, [given]))
 
     def judge_many(
         self,
-        judgements: Iterable[tuple[Key, Key, str] | tuple[Key, Key, str, str | None]],
+        judgements: Iterable[
+            tuple[Key, Key, str]
+            | tuple[Key, Key, str, str | None]
+            | tuple[Key, Key, str, str | None, str | None, float | None]
+        ],
         replace: bool = False,
         place_of: Callable[[int], str] | None = None,
     ) -> int:
         """Record several judgements, all or none, and return how many were new or replaced others.
 
         Args:
-            judgements: (a, b, verdict) or (a, b, verdict, note), as in judge().
-            replace: replace stored judgements that have another verdict or note.
+            judgements: (a, b, verdict), and if you like note, source and confidence, as in judge().
+            replace: replace stored judgements that differ in one of these.
             place_of: names the judgement with this number, from 0 on, in the message of an error.
 
         Raises:

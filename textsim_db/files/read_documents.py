@@ -186,6 +186,8 @@ class ReadJudgement(NamedTuple):
     """The key of the other document."""
     verdict: Verdict
     note: str | None
+    source: str | None
+    confidence: float | None
     place: str
     """The file and the line, for messages."""
 
@@ -238,11 +240,18 @@ def _judgement(values: Values, place: str) -> ReadJudgement:
         raise InputError(
             f'"verdict" is {verdict!r:.40}; expected one of {", ".join(Verdict)}{near}'
         )
-    note = values.get("note")
+    given = (values.get(name) for name in ("note", "source", "confidence"))
+    note, source, confidence = (None if value == "" else value for value in given)
+    try:
+        sure = None if confidence is None else float(confidence)
+    except (TypeError, ValueError) as error:
+        raise InputError(f'"confidence" is {confidence!r:.40}; expected a number') from error
     return ReadJudgement(
         key_of(values["a"], "a"),
         key_of(values["b"], "b"),
         Verdict(verdict),
-        None if note is None or note == "" else text_of(note, "note"),
+        None if note is None else text_of(note, "note"),
+        None if source is None else text_of(source, "source"),
+        sure,
         place,
     )

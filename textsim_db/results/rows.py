@@ -224,7 +224,7 @@ class SharedPassage(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """The opinion of a person on two documents, which need not exist."""
+    """The opinion of a person or a model on two documents, which need not exist."""
 
     a: str
     """The key of one document; `a` < `b`."""
@@ -238,3 +238,7 @@ class Judgement(NamedTuple):
     """When it did so."""
     note: str | None
     """Why, or anything else."""
+    source: str | None = None
+    """Who or what says so, such as the name of a model."""
+    confidence: float | None = None
+    """How sure that is, from 0 to 1."""

@@ -62,7 +62,10 @@ class JudgementPages:
         writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
         writer.writerow([*Judgement._fields, GUARDED])
         for values in self._values():
-            cells = {n: value or "" for n, value in zip(Judgement._fields, values, strict=True)}
+            cells = {
+                name: "" if value is None else str(value)
+                for name, value in zip(Judgement._fields, values, strict=True)
+            }
             guarded = [name for name, cell in cells.items() if cell.startswith(FORMULAS)]
             cells |= {name: f"'{cells[name]}" for name in guarded}
             writer.writerow([*cells.values(), " ".join(guarded)])
@@ -97,15 +100,15 @@ class JudgementPages:
                 message = str(error).replace(str(path), shown(name))
                 raise HTTPException(400, message) from error
         new = self._site.reviewed.judgement_store.judge_many(
-            [judgement[:4] for judgement in given],
+            [judgement[:6] for judgement in given],
             "replace" in fields,
             place_of=lambda i: given[i].place.rpartition("/")[2],
         )
         return see("judgements", imported=new)
 
-    def _values(self) -> list[tuple[str, str, str, str, str, str | None]]:
+    def _values(self) -> list[tuple[str | float | None, ...]]:
         return [
-            (*judgement[:4], judgement.judged_at.isoformat(), judgement.note)
+            (*judgement[:4], judgement.judged_at.isoformat(), *judgement[5:])
             for _, judgement in sorted(self._site.judging.all().items())
         ]
 

@@ -63,11 +63,19 @@ class JudgementFile:
         return self.read().values()
 
     def judge(
-        self, a: str, b: str, verdict: str, note: str | None = None, *, replaces: str | None = None
+        self,
+        a: str,
+        b: str,
+        verdict: str,
+        note: str | None = None,
+        *,
+        replaces: str | None = None,
+        source: str | None = None,
+        confidence: float | None = None,
     ) -> bool:
         """Record a judgement and return whether it is new; raises JudgementExists as Corpus.judge."""
         with self._changing() as stored:
-            return _record(stored, (a, b, verdict, note), replaces)
+            return _record(stored, (a, b, verdict, note, source, confidence), replaces)
 
     def judge_many(
         self,
@@ -115,24 +123,25 @@ class JudgementFile:
 
 
 def _record(stored: Stored, given: JudgedPair, replaces: str | None) -> bool:
-    first, second, verdict, note = given
+    first, second, verdict, note, source, confidence = given
     a, b = min(first, second), max(first, second)
     if note is not None and len(note.encode(errors="replace")) > _MOST_NOTE:
         raise InputError(f"the note is longer than {_MOST_NOTE:,} bytes")
     before = stored.get((a, b))
-    if before is not None and (before.verdict, before.note) == (verdict, note):
+    if before is not None and (before.verdict, before.note, *before[6:]) == given[2:]:
         return False
     if before is not None and before.verdict != replaces:
         raise JudgementExists(f"{before.judged_by} has judged the pair {before.verdict}")
-    stored[a, b] = Judgement(a, b, verdict, getpass.getuser(), datetime.now(UTC), note)
+    now = datetime.now(UTC)
+    stored[a, b] = Judgement(a, b, verdict, getpass.getuser(), now, note, source, confidence)
     return True
 
 
-def _judgement(values: dict[str, str]) -> Judgement:
+def _judgement(values: dict[str, Any]) -> Judgement:
     a, b = sorted((values["a"], values["b"]))
     judged_at = datetime.fromisoformat(values["judged_at"])
-    by, note = str(values["judged_by"]), values.get("note")
-    return Judgement(a, b, values["verdict"], by, judged_at, note)
+    rest = (values.get(name) for name in ("note", "source", "confidence"))
+    return Judgement(a, b, values["verdict"], str(values["judged_by"]), judged_at, *rest)
 
 
 class Removed(NamedTuple):

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from textsim_db.review.corpus_documents import CorpusDocuments
     from textsim_db.review.report_documents import JudgementFile, ReportDocuments
 
-JudgedPair = tuple[str, str, str, str | None]
-"""Two keys, the verdict and the note."""
+JudgedPair = tuple[str, str, str, str | None, str | None, float | None]
+"""Two keys, the verdict, the note, the source and the confidence."""
 
 
 class Text(NamedTuple):
@@ -97,8 +97,13 @@ class Judging:
             if before is None:
                 self._store.unjudge(now.a, now.b)
             else:
-                verdict, note = before.verdict, before.note
-                self._store.judge(now.a, now.b, verdict, note, replaces=now.verdict)
+                source, confidence = before.source, before.confidence
+                self._store.judge(
+                    *(now.a, now.b, before.verdict, before.note),
+                    replaces=now.verdict,
+                    source=source,
+                    confidence=confidence,
+                )
                 self._restored(before)
             return now
 

@@ -64,11 +64,11 @@ def _encodable(text: str, noun: str, most: int) -> str:
     return text
 
 
-def stored_note(note: object) -> str:
-    """Return the note of a judgement; raise DocumentError if it cannot be stored."""
+def stored_note(note: object, noun: str = "note") -> str:
+    """Return the note or source of a judgement; raise DocumentError if it cannot be stored."""
     if not isinstance(note, str):
-        raise wrong_value(note, "note", "str")
-    return _encodable(note, "note", MAX_NOTE_BYTES)
+        raise wrong_value(note, noun, "str")
+    return _encodable(note, noun, MAX_NOTE_BYTES)
 
 
 def possible_key(key: object) -> str | None:

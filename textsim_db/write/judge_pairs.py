@@ -26,6 +26,8 @@ class GivenJudgement(NamedTuple):
     verdict: str
     """The verdict: same, different or unsure."""
     note: str | None = None
+    source: str | None = None
+    confidence: float | None = None
     replaces: str | None = None
     """The verdict of the stored judgement that it replaces."""
 
@@ -52,8 +54,9 @@ def judge(
                     given = judgements[number]
                     keys = stored_key(given.a), stored_key(given.b)
                     note = None if given.note is None else stored_note(given.note)
+                    source = None if given.source is None else stored_note(given.source, "source")
                     replaces = stored.get(frozenset(keys)) if replace else given.replaces
-                    values = [name, *keys, given.verdict, note, replaces]
+                    values = [name, *keys, given.verdict, note, replaces, source, given.confidence]
                     row = connection.execute(statements.JUDGE, values).fetchone()
                     written += row == (True,)
     return written

@@ -227,9 +227,10 @@ WHERE l.locktype = 'virtualxid' AND l.granted AND l.pid <> pg_catalog.pg_backend
         SELECT a.pid FROM pg_catalog.pg_locks a WHERE a.locktype = 'advisory' AND a.pid IS NOT NULL)
 """
 JUDGEMENTS: Final[LiteralString] = """
-SELECT j.a, j.b, j.verdict, j.judged_by, j.judged_at, j.note FROM textsim.judgements(%s) j
+SELECT j.a, j.b, j.verdict, j.judged_by, j.judged_at, j.note, j.source, j.confidence
+FROM textsim.judgements(%s) j
 """
-JUDGE: Final[LiteralString] = "SELECT textsim.judge(%s, %s, %s, %s, %s, %s)"
+JUDGE: Final[LiteralString] = "SELECT textsim.judge(%s, %s, %s, %s, %s, %s, %s, %s)"
 UNJUDGE: Final[LiteralString] = "SELECT textsim.unjudge(%s, %s, %s)"
 IS_IN_PLACE: Final[LiteralString] = """
 SELECT EXISTS (SELECT FROM textsim.corpus WHERE id = %s AND name = %s)
