@@ -408,24 +408,30 @@ def test_clusters_keep_their_ids(
             assert corpus.check() == [], settings
 
 
-@pytest.mark.more
 def test_clusters_of_more_documents_than_a_batch_keep_their_ids(
     db: ts.Database, connection: Connection
 ) -> None:
     """Members that were added far apart are in different batches unless a cluster is logged whole."""
+    for function, large, small in (
+        ("_logged_documents", ">= 5000", ">= 10"),
+        ("_log_whole_clusters", "/ 1000", "/ 10"),
+    ):
+        body = value(connection, "SELECT pg_get_functiondef(%s::regproc)", [f"textsim.{function}"])
+        assert large in body
+        connection.execute(body.replace(large, small).encode())
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.5, recall=1.0)
     corpus.add_many(
         (f"{copy}/{number}", f"a{number} b{number} c{number} d{number} e{number} x{copy}")
         for copy in range(4)
-        for number in range(900)
+        for number in range(30)
     )
     corpus.track()
     corpus.update_clusters()
     before = members_by_key(corpus)
-    assert len(before) == 900
+    assert len(before) == 30
     events = count_events(connection)
     corpus.rebuild()
-    assert corpus.update_clusters() == 3600
+    assert corpus.update_clusters() == 120
     assert members_by_key(corpus) == before
     assert count_events(connection) == events
 
