@@ -260,7 +260,7 @@ class Unique(Work):
 
     def prepare(self, db: ts.Database) -> None:
         with psycopg.connect(db.url, autocommit=True) as connection:
-            unique_writers.prepare(db, connection)
+            unique_writers.prepare(db, connection, "guards")
 
     def begin(self, stage: Stage, first: int) -> None:
         stage.spawn("work", 0, first)

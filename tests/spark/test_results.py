@@ -12,12 +12,16 @@ from pyspark.sql import (
 )
 
 import textsim_db as ts
+from tests.support.guarded_texts import GUARD_WORDS, guarded_texts
 from tests.support.rebuilds import stored_rows
 from tests.support.sampling import sample
 from tests.support.spark import Documents, frame, near_duplicates, rows
+from tests.support.spark_stages import find, results
 from tests.support.templated_texts import templated
+from textsim_db.cluster import split_large_buckets
 from textsim_db.errors import ConfigurationError
-from textsim_db.spark import pair_frames, write
+from textsim_db.read import bucket_pairs
+from textsim_db.spark import pair_frames, stage_3_results, write
 
 pytestmark = pytest.mark.more
 
@@ -26,6 +30,16 @@ SETTINGS: list[dict[str, Any]] = [
     {"threshold": 0.5, "recall": 1},
     {"threshold": 0.5, "recall": 1, "shingle": "word:1"},
     {"threshold": 0.8, "shingle": "char:5", "stop_words": ["w1", "w2"]},
+]
+GUARDS: list[dict[str, Any]] = [
+    {"threshold": 0.6, "recall": 1, "shingle": "word:1", "guards": ["numbers", "negations"]},
+    {
+        "threshold": 0.6,
+        "shingle": "char:3",
+        "guards": "words,numbers",
+        "guard_words": GUARD_WORDS,
+        "stop_words": ["the", "final"],
+    },
 ]
 
 
@@ -51,6 +65,57 @@ def test_results_are_those_of_a_corpus(
     for linkage in ts.Linkage:
         assert rows(found.clusters(linkage)) == sorted(corpus.clusters(linkage=linkage))
         assert rows(found.duplicates(linkage)) == sorted(corpus.duplicates(linkage=linkage))
+
+
+@pytest.mark.parametrize("settings", GUARDS, ids=str)
+@pytest.mark.parametrize("limit", [2, 256])
+def test_siblings_are_pairs_and_in_no_cluster(
+    db: ts.Database,
+    rng: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, Any],
+    limit: int,
+) -> None:
+    for module in (split_large_buckets, bucket_pairs):
+        for name in {"LARGE_BUCKET", "CROWDED_BUCKET", "MOST_MET"} & vars(module).keys():
+            monkeypatch.setattr(module, name, 0 if name == "MOST_MET" and limit == 2 else limit)
+    documents = [*guarded_texts(rng, 200).items()]
+    corpus = db.create_corpus("c", **settings)
+    corpus.add_many(documents)
+    config = corpus.config
+    candidates = find(documents, config, 7)
+
+    def found(function: Any, **task: Any) -> list[Any]:
+        return results(function, documents, candidates, config, **task)
+
+    pairs = found(stage_3_results.pairs)
+    assert pairs == sorted(corpus.pairs())
+    for linkage in ts.Linkage:
+        clusters = found(stage_3_results.clusters, linkage=linkage)
+        # Of large buckets not every link is verified, so the weakest may be another.
+        expected = [(c.keys, c.kept) for c in corpus.clusters(linkage=linkage)]
+        assert [(keys, kept) for keys, _, kept in clusters] == sorted(expected)
+        assert len(clusters) > 5
+        duplicates = found(stage_3_results.duplicates, linkage=linkage)
+        assert duplicates == sorted(corpus.duplicates(linkage=linkage))
+
+
+@pytest.mark.parametrize("settings", GUARDS, ids=str)
+def test_guards_are_those_of_a_corpus(
+    spark: Any, db: ts.Database, rng: random.Random, settings: dict[str, Any]
+) -> None:
+    documents = [*guarded_texts(rng, 100).items()]
+    corpus = db.create_corpus("c", **settings)
+    corpus.add_many(documents)
+    df = frame(spark, documents)
+    found = pair_frames.find_candidates(df, **settings)
+    assert rows(found.pairs()) == sorted(corpus.pairs())
+    assert rows(found.clusters()) == sorted(corpus.clusters())
+    assert rows(found.duplicates()) == sorted(corpus.duplicates())
+    write(df, db.url, "written", **settings)
+    assert db.corpus("written").config == corpus.config
+    assert stored_rows(db, "written") == stored_rows(db, "c")
+    assert db.corpus("written").check() == []
 
 
 @pytest.mark.parametrize("recall", sample([1, 0.95], 2))

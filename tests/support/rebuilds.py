@@ -19,7 +19,7 @@ def stored_rows(db: ts.Database, name: str) -> list[list[Any]]:
         tables.append(("passage", "fingerprint"))
     with db.engine.connect() as connection:
         rows = connection.exec_driver_sql(
-            "SELECT key, source_id, shingle_count, scope, array(SELECT w.word "
+            "SELECT key, source_id, shingle_count, scope, guard, array(SELECT w.word "
             "FROM unnest(word_ids) WITH ORDINALITY u (id, place) "
             f"JOIN textsim.word_{number} w USING (id) ORDER BY u.place), "
             "signature, fingerprints, normal_form "

@@ -21,14 +21,22 @@ def ids_of(connection: Connection, corpus: ts.Corpus) -> dict[str, int]:
     return dict(connection.execute(f"SELECT key, id FROM textsim.document_{number}").fetchall())
 
 
+def guards_of(connection: Connection, corpus: ts.Corpus) -> dict[str, int | None]:
+    """Return the stored guard of each document."""
+    documents, _ = tables_of(connection, corpus.name)
+    return dict(connection.execute(f"SELECT key, guard FROM {documents}").fetchall())
+
+
 def compare(
     connection: Connection, corpus: ts.Corpus, linkage: str, threshold: float, events: bool = True
 ) -> Groups:
     """Compare matches, clusters and events with the documents, and return the clusters."""
     ids = ids_of(connection, corpus)
-    judged = judged_pairs(corpus)
+    judged, guards = judged_pairs(corpus), guards_of(connection, corpus)
     pairs = {
-        (a, b): similarity for a, b, similarity in corpus.pairs(threshold) if (a, b) not in judged
+        (a, b): similarity
+        for a, b, similarity in corpus.pairs(threshold)
+        if (a, b) not in judged and guards[a] == guards[b]
     }
     matches = "SELECT a, b, similarity FROM textsim.match_pairs(%s)"
     found = connection.execute(matches, [corpus.name]).fetchall()
@@ -63,9 +71,10 @@ def compare_with_networkx(
     documents, _ = tables_of(connection, corpus.name)
     rows = connection.execute(f"SELECT key, scope FROM {documents} ORDER BY id").fetchall()
     scopes = dict(rows)
+    guards = guards_of(connection, corpus)
     expected = expected_clusters(
         scopes,
-        {(a, b): similarity for a, b, similarity in corpus.pairs(threshold)},
+        {(a, b): value for a, b, value in corpus.pairs(threshold) if guards[a] == guards[b]},
         {(j.a, j.b): str(j.verdict) for j in corpus.judgements()},
         linkage,
         sorted(scopes) if linkage == "complete" else list(scopes),

@@ -14,6 +14,13 @@ CORPORA: dict[str, dict[str, Any]] = {
     "exact": {"shingle": "word:2", "threshold": 0.4, "recall": 1.0},
     "chars": {"shingle": "char:2", "threshold": 0.7, "recall": 0.8},
     "scopes": {"shingle": "word:1", "threshold": 0.5, "recall": 0.9, "scoped": True},
+    "guards": {
+        "shingle": "word:1",
+        "threshold": 0.5,
+        "recall": 0.9,
+        "guards": "words",
+        "guard_words": [f"w{number}" for number in range(0, 200, 5)],
+    },
 }
 
 

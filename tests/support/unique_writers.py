@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "exact, scoped": {"recall": 1.0, "scoped": True},
     "bands, expiring": {"num_hashes": 64, "bands": 32, "rows": 2, "keep_for": "1 day"},
     "exact": {"recall": 1.0},
+    "guards": {"recall": 1.0, "guards": "words", "guard_words": ["e0", "f1w0", "f2w19"]},
 }
 """Enough bands to miss no pair."""
 PASSING = (
@@ -235,16 +236,22 @@ class Stored(NamedTuple):
     is_forced: bool
     shingles: set[str]
 
+    def may_merge(self, other: Stored, guard_words: Sequence[str]) -> bool:
+        """Return whether two documents are of one scope, and have the same guard words."""
+        one, another = (set(each.text.split()).intersection(guard_words) for each in (self, other))
+        return self.scope == other.scope and one == another
+
 
 def faults_of(db: ts.Database, connection: Connection, rng: random.Random) -> list[str]:
     """Return what brute force finds wrong while no client writes."""
     documents = _documents(connection)
     rows = connection.execute("SELECT a, b FROM textsim.judgements('c')")
     different = {frozenset(pair) for pair in rows}
+    guard_words = db.corpus("c").config.guard_words
     faults = [
         f"{a} and {b} match: {one} {other}"
         for (a, one), (b, other) in combinations(documents.items(), 2)
-        if one.scope == other.scope and frozenset((a, b)) not in different
+        if one.may_merge(other, guard_words) and frozenset((a, b)) not in different
         if (value := jaccard(one.shingles, other.shingles)) >= THRESHOLD
         if value == 1 or not (one.is_forced or other.is_forced)
     ]
@@ -280,11 +287,12 @@ def _wrong_answers(
     faults = []
     for _ in range(PROBES):
         body, chosen = text(rng), scope(corpus, rng)
-        own = set(shingles(body, "word", 3))
+        own = Stored(body, chosen, False, set(shingles(body, "word", 3)))
         expected = {
             key: value
             for key, other in documents.items()
-            if other.scope == chosen and (value := jaccard(own, other.shingles)) >= THRESHOLD
+            if own.may_merge(other, corpus.config.guard_words)
+            and (value := jaccard(own.shingles, other.shingles)) >= THRESHOLD
         }
         with connection.transaction() as savepoint:
             query = "SELECT key, similarity FROM textsim.add_unique('c', 'probe', %s, %s)"

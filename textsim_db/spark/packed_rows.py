@@ -27,6 +27,7 @@ from textsim_db.sketch.ragged import (
     Ragged,
     apart,
     begins_run,
+    merge_parts,
     numbered,
     offsets_of,
 )
@@ -129,7 +130,8 @@ class LoadedDocuments:
     ) -> None:
         """Take the text of each document, and the rows and the buckets of each text.
 
-        Texts of different parts share no bucket, so they are no candidates.
+        Texts of different parts, or for merges of different guards, share no bucket, so they are no
+        candidates.
         """
         self.config = config
         self.all_ids: Ids | None = np.arange(len(text_of))
@@ -180,11 +182,14 @@ class LoadedDocuments:
         return Members(owners[order], offsets_of(np.diff(starts, append=len(values))))
 
 
-def load(texts: Sequence[bytes], config: CorpusConfig, parts: Parts = None) -> LoadedDocuments:
+def load(
+    texts: Sequence[bytes], config: CorpusConfig, parts: Parts = None, for_merges: bool = False
+) -> LoadedDocuments:
     """Prepare documents for comparison; texts: in UTF-8, in the order of the keys.
 
     Documents with the same words and part are compared once. So a million copies cost as much as one
-    document. Raises InputError if the distinct texts take too much memory.
+    document. for_merges: only documents with equal guards are candidates. Raises InputError if the
+    distinct texts take too much memory.
     """
     of_text, firsts = _same(texts, parts)
     distinct = [texts[i] for i in firsts.tolist()]
@@ -202,6 +207,8 @@ def load(texts: Sequence[bytes], config: CorpusConfig, parts: Parts = None) -> L
     chosen = _take(tokens, firsts)
     sketches = sketch_tokens(chosen, config)
     rows = _rows(chosen, sketches.shingle_counts, config.shingle)
+    if for_merges:
+        parts = merge_parts(parts, sketches.guards)
     return LoadedDocuments(of_form[of_text], rows, apart(sketches.buckets, parts), config)
 
 

@@ -201,7 +201,8 @@ def find_candidates(
         partitions: the partitions of the buckets. By default two for each core, and more if Spark
             expects more than 128 MB of the DataFrame for each.
         settings: the settings of a corpus: shingle, threshold, recall, num_hashes, bands, rows, seed,
-            stop_words.
+            stop_words, guards, guard_words. Guards keep documents apart in clusters() and duplicates();
+            pairs() lists siblings, too.
 
     Raises:
         ConfigurationError: a setting or a column is not possible, two rows have the same key, or the

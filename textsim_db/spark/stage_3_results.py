@@ -51,12 +51,15 @@ class _ResultRow(NamedTuple):
 class _Partition:
     """The documents of a partition, numbered in the order of their keys."""
 
-    def __init__(self, batches: Iterable[pa.RecordBatch], task: ResultTask) -> None:
+    def __init__(
+        self, batches: Iterable[pa.RecordBatch], task: ResultTask, for_merges: bool
+    ) -> None:
         rows = sorted(_read(batches, task), key=lambda row: row.key)
         self.keys = pa.array([row.key.decode() for row in rows], pa.string())
         parts = np.array([row.part for row in rows], np.int64) if task.config.scoped else None
-        documents = load([row.text for row in rows], task.config, parts)
-        self.join = Join(documents, Criterion(JACCARD, task.config.threshold))
+        documents = load([row.text for row in rows], task.config, parts, for_merges)
+        criterion = Criterion(JACCARD, task.config.threshold, for_merges=for_merges)
+        self.join = Join(documents, criterion)
         order = _order([row.rank for row in rows], task.descending)
         self._places = np.empty(len(order), np.int64)
         self._places[order] = np.arange(len(order))
@@ -68,7 +71,7 @@ class _Partition:
 
 def pairs(batches: Iterator[pa.RecordBatch], task: ResultTask) -> Iterator[pa.RecordBatch]:
     """Yield the verified pairs of the documents of a partition, as rows of PAIRS."""
-    partition = _Partition(batches, task)
+    partition = _Partition(batches, task, for_merges=False)
     for left, right, values in partition.join.pairs():
         a, b = np.minimum(left, right), np.maximum(left, right)
         yield _batch(("a", "b", "similarity"), partition.keys, (a, b), values)
@@ -76,14 +79,14 @@ def pairs(batches: Iterator[pa.RecordBatch], task: ResultTask) -> Iterator[pa.Re
 
 def duplicates(batches: Iterator[pa.RecordBatch], task: ResultTask) -> Iterator[pa.RecordBatch]:
     """Yield the documents of a partition to remove, as rows of DUPLICATES."""
-    partition = _Partition(batches, task)
+    partition = _Partition(batches, task, for_merges=True)
     for removed, kept, values in removals(partition.join, task.linkage, partition.ranked):
         yield _batch(("key", "kept", "similarity"), partition.keys, (removed, kept), values)
 
 
 def clusters(batches: Iterator[pa.RecordBatch], task: ResultTask) -> Iterator[pa.RecordBatch]:
     """Yield the clusters of the documents of a partition, as rows of CLUSTERS."""
-    partition = _Partition(batches, task)
+    partition = _Partition(batches, task, for_merges=True)
     keys, names = partition.keys, ["keys", "weakest", "kept"]
     for ids, weakest, kept in groups(partition.join, task.linkage, partition.ranked):
         arrays = [
