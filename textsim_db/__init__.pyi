@@ -43,6 +43,7 @@ from textsim_db.results import (
     ClusterEvent as ClusterEvent,
     CommonRun as CommonRun,
     Contamination as Contamination,
+    DoubtfulPair as DoubtfulPair,
     Drift as Drift,
     Duplicate as Duplicate,
     Failure as Failure,

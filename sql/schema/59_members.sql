@@ -93,6 +93,47 @@ COMMENT ON FUNCTION textsim.match_pairs(text)
     'byte order. A pair that was judged different has no row, and neither has a pair that a chain of pairs judged the '
     'same connects. Raises an error if the corpus is not tracked.';
 
+-- It compares all documents, unless the tables of a tracked corpus have the matches. These have no siblings.
+CREATE OR REPLACE FUNCTION textsim.doubtful(
+    corpus text, scope text DEFAULT NULL, max_results integer DEFAULT 100, siblings boolean DEFAULT false)
+RETURNS TABLE (a text, b text, similarity double precision, differs text[])
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._lock_corpus(corpus);
+    part bigint := CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END;
+    has_siblings boolean := siblings AND c.guards <> '{}';
+    are_stored boolean := NOT has_siblings AND EXISTS (
+        SELECT FROM textsim.tracked t WHERE t.corpus_id = c.id AND t.threshold <= c.threshold);
+BEGIN
+    PERFORM textsim._check_search(c, NULL, max_results);
+    IF c.id IS NULL OR c.unique_from IS NULL AND NOT has_siblings THEN
+        RETURN;
+    END IF;
+    RETURN QUERY EXECUTE format($query$
+        SELECT f.a, f.b, f.similarity, textsim._differs(
+            $1, textsim._stored_form(($1).id, f.word_ids, f.normal_form), f.guard, f.b, f.other_guard)
+        FROM (
+            SELECT p.a, p.b, p.similarity, d.word_ids, d.normal_form, d.guard, e.guard AS other_guard
+            FROM %1$s p JOIN textsim.%2$I d ON d.key = p.a JOIN textsim.%2$I e ON e.key = p.b
+            WHERE textsim._is_match(p.similarity, ($1).threshold) AND ($3 IS NULL OR d.part = $3)
+                AND CASE WHEN textsim._have_equal_guards(d.guard, e.guard)
+                    THEN NOT textsim._is_match(p.similarity, textsim._unique_from($1)) ELSE $4 END
+                AND NOT EXISTS (
+                    SELECT FROM textsim.judgement j
+                    WHERE j.origin = coalesce(($1).origin, ($1).id) AND j.a = p.a AND j.b = p.b)
+            ORDER BY p.similarity DESC, p.a COLLATE "C", p.b COLLATE "C" LIMIT $5
+        ) f
+        ORDER BY f.similarity DESC, f.a COLLATE "C", f.b COLLATE "C"
+        $query$, CASE WHEN are_stored THEN 'textsim.match_pairs(($1).name)'
+            ELSE 'textsim._pairs(($1).name, NULL, NULL, $2, NOT $4)' END, 'document_' || c.id)
+    USING c, scope, part, has_siblings, max_results;
+END $$;
+COMMENT ON FUNCTION textsim.doubtful(text, text, integer, boolean)
+    IS 'Returns the pairs that nobody has judged and that a person or a model may look at, best first: matches of a unique '
+    'corpus below its unique_from, and with siblings also matches whose guards differ (differs says in what). A '
+    'judgement takes a pair off the list. If the corpus is tracked at its threshold, the matches are those of '
+    'match_pairs(), as of the last update; otherwise, and for siblings, all documents are compared.';
+
 CREATE OR REPLACE FUNCTION textsim.cluster_of(corpus text, key text)
 RETURNS TABLE (cluster bigint, representative text, similarity double precision, crowded boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$

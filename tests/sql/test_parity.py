@@ -94,6 +94,7 @@ def draws(corpus: ts.Corpus, texts: Mapping[str, str], rng: random.Random) -> di
         "judgements": rng.random() < 0.5,
         "scope": rng.choice(["x", "y", "none"]) if corpus.config.scoped else None,
         "language": rng.choice([None] * 9 + ["en"]),
+        "siblings": rng.random() < 0.5,
         "after": rng.randrange(3),
     }
 

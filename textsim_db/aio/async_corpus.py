@@ -53,6 +53,7 @@ class Corpus(Derived[corpus.Corpus]):
     judge_many = coroutine(corpus.Corpus.judge_many)
     unjudge = coroutine(corpus.Corpus.unjudge)
     judgements = results(corpus.Corpus.judgements)
+    doubtful = results(corpus.Corpus.doubtful)
 
     add = coroutine(corpus.Corpus.add)
     add_many = coroutine(corpus.Corpus.add_many)

@@ -158,6 +158,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
         "passages": passage_commands.PASSAGES,
         "contamination": passage_commands.contamination,
         "judge": judgement_commands.JUDGE,
+        "doubtful": judgement_commands.DOUBTFUL,
         "review": review.review,
         "track": cluster_commands.TRACK,
         "members": cluster_commands.MEMBERS,

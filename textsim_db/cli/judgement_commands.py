@@ -68,6 +68,21 @@ LIST = Operation(
     noun="judgement",
     computes=False,
 )
+DOUBTFUL = Operation(
+    "doubtful",
+    """List the matches that nobody has judged, the most similar first.
+
+    They are the matches of a unique corpus below its --unique-from; `textsim judge` takes a pair off the
+    list. If the corpus is tracked, its stored matches are read.
+
+    Examples:
+    - `textsim doubtful news`
+    - `textsim doubtful news --siblings`
+    """,
+    columns=("similarity", "a", "b", "differs"),
+    noun="pair",
+    computes=False,
+)
 REMOVE = Operation(
     "unjudge",
     """Remove the judgement of two documents. Exit status 2 if there is none.

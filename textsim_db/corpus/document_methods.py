@@ -8,13 +8,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, LiteralString
 
-from textsim_db.corpus.arguments import CheckedArguments
+from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DuplicateError
 from textsim_db.files.arrow_results import Results
 from textsim_db.read import statements
-from textsim_db.results import AddReport, Judgement, Match
+from textsim_db.results import AddReport, DoubtfulPair, Judgement, Match
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_raised, check_several
 from textsim_db.settings.progress_bar import showing
@@ -325,6 +325,35 @@ class JudgementMethods(CheckedArguments):
             True
         """
         return self._current.loaded().read(judge_pairs.unjudge, a, b)
+
+    def doubtful(
+        self, scope: Scope | None = None, max_results: int | None = 100, *, siblings: bool = False
+    ) -> Results[DoubtfulPair]:
+        """Return the matches that nobody has judged, best first, for a person or a model to look at.
+
+        These are the matches of a unique corpus below its `unique_from`. A judgement takes a pair off
+        the list. If the corpus is tracked at its threshold, the stored matches are read, as of the last
+        update; otherwise, and for siblings, all documents are compared.
+
+        Args:
+            scope: only pairs of this scope. By default the pairs of all scopes.
+            max_results: the largest number of pairs; None returns all.
+            siblings: also list matches whose guards differ.
+
+        Examples:
+            >>> offers = db.create_corpus("offers", threshold=0.6, is_unique=True, unique_from=0.9)
+            >>> offers.add("a", "The city council approved the new budget for schools.").added
+            1
+            >>> offers.add("b", "The city council approved the new budget for schools today.").added
+            1
+            >>> list(offers.doubtful())
+            [DoubtfulPair(a='a', b='b', similarity=0.875, differs=())]
+        """
+        most = checked_count(max_results, "max_results")
+        limits = None if scope is None else self._scope(scope), most, siblings
+        return Results(
+            DoubtfulPair, partial(self._current.loaded().stream, judge_pairs.doubtful, *limits)
+        )
 
     def judgements(self) -> Results[Judgement]:
         """Return the judgements of the corpus, in the order of their keys."""

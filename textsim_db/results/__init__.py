@@ -19,6 +19,7 @@ from textsim_db.results.rows import (
     ClusterEvent as ClusterEvent,
     CommonRun as CommonRun,
     Contamination as Contamination,
+    DoubtfulPair as DoubtfulPair,
     Duplicate as Duplicate,
     InspectedCluster as InspectedCluster,
     Inspection as Inspection,

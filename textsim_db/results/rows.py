@@ -22,6 +22,17 @@ class Pair(NamedTuple):
     similarity: float
 
 
+class DoubtfulPair(NamedTuple):
+    """Two matching documents that nobody has judged, with the keys `a` < `b`."""
+
+    a: str
+    b: str
+    similarity: float
+    """The exact similarity."""
+    differs: tuple[str, ...] = ()
+    """The guards of the corpus that differ, if the two are siblings."""
+
+
 class Cluster(NamedTuple, Generic[Key]):
     """Documents that pairs connect."""
 

@@ -13,7 +13,7 @@ from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, JudgementExists, TextsimError
 from textsim_db.files.arrow_results import ResultColumns, columns_of
-from textsim_db.results import Judgement
+from textsim_db.results import DoubtfulPair, Judgement
 from textsim_db.write import statements
 from textsim_db.write.document_inputs import stored_key, stored_note
 
@@ -88,3 +88,12 @@ def judgements(store: Store) -> Generator[ResultColumns, None, None]:
     # A binary time is read whatever the DateStyle is.
     rows = read_rows(store.engine, statements.JUDGEMENTS, [store.corpus.name], binary=True)
     yield columns_of(Judgement, rows)
+
+
+def doubtful(
+    store: Store, scope: str | None, most: int | None, siblings: bool
+) -> Generator[ResultColumns, None, None]:
+    """Yield the columns of the pairs that nobody has judged, best first."""
+    parameters = [store.corpus.name, scope, most, siblings]
+    found = read_rows(store.engine, statements.DOUBTFUL, parameters)
+    yield columns_of(DoubtfulPair, [(*pair, tuple(differs)) for *pair, differs in found])

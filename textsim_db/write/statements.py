@@ -231,6 +231,9 @@ SELECT j.a, j.b, j.verdict, j.judged_by, j.judged_at, j.note, j.source, j.confid
 FROM textsim.judgements(%s) j
 """
 JUDGE: Final[LiteralString] = "SELECT textsim.judge(%s, %s, %s, %s, %s, %s, %s, %s)"
+DOUBTFUL: Final[LiteralString] = """
+SELECT p.a, p.b, p.similarity, p.differs FROM textsim.doubtful(%s, %s, %s, %s) p
+"""
 UNJUDGE: Final[LiteralString] = "SELECT textsim.unjudge(%s, %s, %s)"
 IS_IN_PLACE: Final[LiteralString] = """
 SELECT EXISTS (SELECT FROM textsim.corpus WHERE id = %s AND name = %s)

@@ -1,0 +1,108 @@
+"""The doubtful: matches below unique_from, and siblings, that nobody has judged."""
+
+from __future__ import annotations
+
+import math
+import random
+from contextlib import suppress
+
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from textsim_db.settings.corpus_settings import Verdict
+
+pytestmark = pytest.mark.both_servers
+
+
+def texts_of(rng: random.Random) -> dict[str, str]:
+    """Return variants of a few texts, in which words are replaced, and numbers in some."""
+    texts = {}
+    for base in range(4):
+        words = [f"w{rng.choice('abcdefgh')}{rng.choice('xyz')}" for _ in range(12)]
+        for variant in range(6):
+            changed = [f"v{rng.choice('pqrs')}" if rng.random() < 0.05 else w for w in words]
+            text = " ".join(changed)
+            texts[f"{base}{variant}"] = f"{text} {rng.choice(['7', '8'])}"
+    return texts
+
+
+@pytest.mark.parametrize("tracked", [None, 0.4, 0.6, 0.9])
+def test_pairs_that_nobody_judged(
+    db: ts.Database, connection: Connection, rng: random.Random, tracked: float | None
+) -> None:
+    """The lists of a tracked corpus, of its pairs and of brute force are the same."""
+    corpus = db.create_corpus(
+        "c",
+        shingle="word:1",
+        threshold=0.6 if tracked != 0.4 else 0.4,
+        recall=1,
+        is_unique=True,
+        unique_from=0.9,
+        guards="numbers",
+        scoped=rng.random() < 0.5,
+    )
+    scopes = ["x", "y"] if corpus.config.scoped else [None]
+    for key, text in texts_of(rng).items():
+        with suppress(ts.DuplicateError):
+            corpus.add(key, text, rng.choice(scopes), unique_from=rng.choice([0.95, math.inf]))
+    if tracked is not None:
+        corpus.track(threshold=tracked)
+        corpus.update_clusters()
+        if tracked == 0.4:
+            corpus.rebuild(threshold=0.6)
+            corpus.update_clusters()
+    for pair in rng.sample(list(corpus.pairs()), 5):
+        corpus.judge(pair.a, pair.b, rng.choice([*Verdict]))
+    if tracked is not None:
+        corpus.update_clusters()
+    judged = {(each.a, each.b) for each in corpus.judgements()}
+    open_pairs = [pair for pair in corpus.pairs() if pair[:2] not in judged]
+    seen: set[tuple[str, ...]] = set()
+    for siblings in (False, True):
+        for scope in {None, scopes[0]}:
+            expected = [
+                (*pair, differs)
+                for pair in sorted(open_pairs, key=lambda pair: (-pair.similarity, pair.a, pair.b))
+                if (scope is None or in_scope(connection, pair.a, scope))
+                and (pair.similarity < 0.9 or differing(connection, pair))
+                and (siblings or not differing(connection, pair))
+                for differs in [differing(connection, pair)]
+            ]
+            found = corpus.doubtful(scope, None, siblings=siblings)
+            assert [tuple(pair) for pair in found] == expected
+            seen.update({differs for *_, differs in expected})
+            assert [tuple(p) for p in corpus.doubtful(scope, 2, siblings=siblings)] == expected[:2]
+            rows = connection.execute(
+                "SELECT * FROM textsim.doubtful('c', %s, NULL, %s)", [scope, siblings]
+            ).fetchall()
+            assert [(*row[:3], tuple(row[3])) for row in rows] == expected
+    assert seen == {(), ("numbers",)}
+    assert corpus.check() == []
+
+
+def differing(connection: Connection, pair: ts.Pair) -> tuple[str, ...]:
+    query = "SELECT textsim.differs('c', %s, %s)"
+    ((kinds,),) = connection.execute(query, [pair.a, pair.b]).fetchall()
+    return tuple(kinds)
+
+
+def in_scope(connection: Connection, key: str, scope: str) -> bool:
+    query = b"SELECT scope FROM textsim.document_%d WHERE key = %%s"
+    ((number,),) = connection.execute("SELECT id FROM textsim.corpus WHERE name = 'c'").fetchall()
+    return connection.execute(query % number, [key]).fetchall() == [(scope,)]
+
+
+def test_a_judgement_takes_a_pair_off_and_counts_for_writers(db: ts.Database) -> None:
+    corpus = db.create_corpus("c", shingle="word:1", is_unique=True, unique_from=0.95)
+    text = " ".join(f"w{n:02}" for n in range(20))
+    corpus.add_many({"a": text, "b": text.removesuffix(" w19").removesuffix(" w18")})
+    assert list(corpus.doubtful()) == [ts.DoubtfulPair("a", "b", 0.9)]
+    assert corpus.judge("a", "b", "different", source="model", confidence=0.7)
+    assert list(corpus.doubtful()) == []
+    assert corpus.add("b", text).replaced == 1
+    assert corpus.check() == []
+    for none in (db.create_corpus("d", is_unique=True), db.create_corpus("e", guards="numbers")):
+        assert list(none.doubtful(siblings=True)) == []
+    with pytest.raises(ts.ConfigurationError, match="max_results is 0"):
+        corpus.doubtful(max_results=0)
