@@ -190,7 +190,7 @@ class _SampleComparison:
 
     def _candidates(self) -> list[int]:
         """Return how many others share enough buckets with each document of the sample."""
-        buckets, sizes, _, threshold, _ = self._look_up
+        buckets, sizes, _, threshold, *_ = self._look_up
         places = [Array(buckets.owners()), Array(buckets.values)]
         parameters = [*places, Array(sizes), threshold, self._part]
         rows = self._execute(statements.COUNT_CANDIDATES, parameters)
