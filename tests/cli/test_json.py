@@ -26,7 +26,7 @@ from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
 
 GROUPS = {name for name, command in each_command() if hasattr(command, "commands")}
 COMMANDS = {name for name, _ in each_command()} - GROUPS
-WITHOUT_RESULTS = {"pending", "check", "status --scopes chat", "pending --retry"}
+WITHOUT_RESULTS = {"pending", "check", "status --scopes chat", "pending --retry", "doubtful news"}
 """Commands that list nothing here, because all is well."""
 LINES: list[tuple[str, dict[str, Any]]] = [
     ("db install --no-warm", {}),
@@ -46,6 +46,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("clusters news", {"keys": ["a", "b", "c"]}),
     ("compare news.jsonl other.jsonl", {}),
     ("judge news a b same", {"a": "a", "b": "b", "verdict": "same", "is_new": True}),
+    ("doubtful news", {}),
     ("judgements list news", {"a": "a", "b": "b", "verdict": "same"}),
     ("judgements import news judgements.jsonl", {"judgements": 1, "new": 1}),
     ("judgements import news judgements.csv", {"judgements": 1, "new": 1}),
