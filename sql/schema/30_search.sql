@@ -168,13 +168,13 @@ DECLARE
     guards bigint[] := '{}';
     score double precision;
 BEGIN
-    FOR d IN EXECUTE format('SELECT * FROM textsim.%I($1, $2, $3, $4, $5, $6, $7)', '_candidates_' || c.id)
-        USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard
+    FOR d IN EXECUTE format('SELECT * FROM textsim.%I($1, $2, $3, $4, $5, $6, $7, $8)', '_candidates_' || c.id)
+        USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form
     LOOP
         -- The words of the text have no ids yet. Only word shingles up to 3 are compared by word ids, and only
         -- with documents that have them.
         IF own_ids IS NULL AND d.word_ids IS NOT NULL AND c.unit = 'word' AND c.shingle_length <= 3 THEN
-            own_ids := textsim._stored_numbers(c.id, NULL, own_form);
+            own_ids := d.own_numbers;
             own_count := coalesce(
                 own_count, textsim._count_shingles(own_form, own_values, c.unit, c.shingle_length));
         END IF;

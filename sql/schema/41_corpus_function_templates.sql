@@ -18,8 +18,9 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._candidates_{id}(
     own_buckets integer[], own_count integer, own_key text, threshold double precision, of_language text,
-    of_part bigint, of_guard bigint)
-RETURNS TABLE (key text, word_ids integer[], normal_form text, shingle_count integer, guard bigint)
+    of_part bigint, of_guard bigint, own_form text)
+RETURNS TABLE (
+    key text, word_ids integer[], normal_form text, shingle_count integer, guard bigint, own_numbers integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
@@ -29,7 +30,7 @@ DECLARE
     mates integer[];  -- the documents with the guard, if they are few
 BEGIN
     {mates}RETURN QUERY
-        SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard
+        SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard, {own_numbers}
         FROM textsim.document_{id} d
         WHERE d.id = ANY (array({candidates})) AND d.key IS DISTINCT FROM own_key
             AND (of_language IS NULL OR d.language = of_language)
@@ -92,6 +93,10 @@ DECLARE
 BEGIN
     FOR name, value IN
         SELECT * FROM (VALUES
+            -- Word shingles of up to 3 words are compared by word ids. Here the look-up is planned once, and done once, for
+            -- a text that has candidates.
+            ('own_numbers', CASE WHEN c.unit = 'word' AND c.shingle_length <= 3
+                THEN '(SELECT textsim._word_numbers_{id}(own_form))' ELSE 'NULL::integer[]' END),
             ('mates', CASE WHEN c.guards = '{}' THEN '' ELSE $part$IF of_guard IS NOT NULL THEN
         mates := array(
             SELECT d.id FROM textsim.document_{id} d WHERE d.guard = of_guard LIMIT textsim._most_mates() + 1);
@@ -122,7 +127,7 @@ BEGIN
             ('keep_out', CASE WHEN c.is_unique THEN $part$IF EXISTS (
         SELECT FROM textsim._candidates_{id}(
             sketched.buckets, sketched.shingle_count, document_key, c.threshold, NULL, sketched.part,
-            sketched.guard))
+            sketched.guard, NULL))
     THEN
         SELECT a.twins, a.best INTO twins, best
         FROM textsim._awaited_twins(c, document_key, form, sketched) a;

@@ -71,7 +71,7 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
         "SELECT textsim.attach('secret', 'mine', 'id', 'body')",
         f"SELECT nextval('textsim.document_{number}_id_seq')",
         f"SELECT setval('textsim.document_{number}_id_seq', 1)",
-        f"SELECT textsim._candidates_{number}('{{}}', NULL, NULL, NULL, NULL, NULL, NULL)",
+        f"SELECT textsim._candidates_{number}('{{}}', NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
         f"SELECT textsim._write_{number}(NULL, NULL, 'new', 'text', NULL, NULL, 0, NULL)",
         f"SELECT textsim._remove_document(c, NULL, 's') FROM textsim.corpus c WHERE c.id = {number}",
         f"SELECT textsim._make_functions({number})",
