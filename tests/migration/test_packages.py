@@ -75,7 +75,7 @@ def test_the_wheel_works_in_an_empty_environment(
     run(sys.executable, "-m", "venv", tmp_path / "empty")
     python, textsim = (tmp_path / "empty" / "bin" / name for name in ("python", "textsim"))
     constraints = ("--constraint", ROOT / "constraints.txt")
-    run(python, "-m", "pip", "install", "--quiet", "--no-compile", *constraints, packages[0])
+    run(python, "-m", "pip", "install", "--quiet", *constraints, packages[0])
     assert run(textsim, "--version", cwd=tmp_path) == f"textsim-db {version('textsim-db')}\n"
     assert "CREATE SCHEMA" in run(textsim, "db", "sql", cwd=tmp_path)
     code = (
