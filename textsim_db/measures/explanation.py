@@ -32,6 +32,8 @@ from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, tokens_of
 
 _LONGEST_HEAD = 200
+Sides = tuple[list[str], list[str]]
+"""What the first text has, and what the second has."""
 
 
 def warning(distinctions: list[str]) -> str:
@@ -109,7 +111,7 @@ class Explanation:
     """
     names: tuple[str, str] = ("a", "b")
     """The names of the texts, such as the keys of two documents."""
-    guards: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
+    guards: dict[str, Sides] = field(default_factory=dict)
     """The guards of the corpus that keep the two from being merged.
 
     Each has what it counts in the first text only, and in the second only.
