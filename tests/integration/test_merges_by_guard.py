@@ -47,7 +47,7 @@ def test_siblings_match_and_do_not_merge(
         assert found == [tuple(key for (key,) in rows)] == [("first", "same")]
     assert [row[:2] for row in corpus.duplicates()] == [("same", "first")]
     assert corpus.check() == []
-    corpus.rebuild(guards=())
+    corpus.rebuild(guards="")
     assert [cluster.keys for cluster in corpus.clusters()] == [tuple(sorted(TEXTS))]
     corpus.rebuild(guards="words", guard_words=["Part"])
     assert [cluster.keys for cluster in corpus.clusters()] == [("first", "negated", "other number")]

@@ -527,8 +527,10 @@ def check_unique_from(value: float | None, threshold: float, is_unique: bool) ->
 
 
 def listed(words: str | Iterable[str]) -> list[str]:
-    """Return words that are given as a list, or as one text with commas."""
-    return words.split(",") if isinstance(words, str) else list(words)
+    """Return words that are given as a list, or as one text with commas; an empty text has none."""
+    if isinstance(words, str):
+        return words.split(",") if words else []
+    return list(words)
 
 
 def check_guards(guards: str | Iterable[str]) -> tuple[str, ...]:
