@@ -261,17 +261,19 @@ BEGIN
     END IF;
     RETURN QUERY
         SELECT s.key, s.similarity, textsim._differs(
-            c, CASE WHEN c.guards <> '{}' THEN textsim._stored_form(c.id, d.word_ids, d.normal_form) END, d.guard, s.key,
-            s.guard)
+            c, CASE WHEN c.guards <> '{}' THEN textsim._stored_form(c.id, d.word_ids, d.normal_form) END, d.guard,
+            s.key, s.guard)
         FROM textsim._search(
-        c, CASE WHEN c.bands IS NULL THEN d.buckets[1:textsim._count_rows(d.shingle_count, threshold)]
-            ELSE d.buckets END,
-        NULL, d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language, d.part) s;
+            c, CASE WHEN c.bands IS NULL THEN d.buckets[1:textsim._count_rows(d.shingle_count, threshold)]
+                ELSE d.buckets END,
+            NULL, d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language,
+            d.part) s;
 END $$;
 
 -- A query for the ids of documents that share buckets, and how many, in all parts or in one; of documents that may be
 -- merged also their guard, so that texts of one template do not all meet.
-CREATE OR REPLACE FUNCTION textsim._meetings(c textsim.corpus, part bigint, for_merges boolean DEFAULT false) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._meetings(c textsim.corpus, part bigint, for_merges boolean DEFAULT false)
+RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN format($query$
     SELECT x.document_id AS x, y.document_id AS y, count(*) AS shared
@@ -456,13 +458,13 @@ BEGIN
     RETURN QUERY
         SELECT s.key, s.similarity, textsim._differs(c, form, own_guard, s.key, s.guard)
         FROM textsim._search(
-        c, textsim._stored_buckets(c, textsim._signature(c, shingle_values, threshold), part), shingle_values, form,
-        NULL, CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, NULL, threshold, max_results,
-        language, part) s;
+            c, textsim._stored_buckets(c, textsim._signature(c, shingle_values, threshold), part), shingle_values, form,
+            NULL, CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, NULL, threshold, max_results,
+            language, part) s;
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text, text)
-    IS 'Returns the documents similar to a text and their exact similarity, best first. In a corpus with guards, differs '
-    'names those that differ: a sibling, which is not merged with the text. threshold is '
+    IS 'Returns the documents similar to a text and their exact similarity, best first. In a corpus with guards, '
+    'differs names those that differ: a sibling, which is not merged with the text. threshold is '
     'the least similarity, by default the threshold of the corpus. Below that, some matches are '
     'not found: a warning says which share is found, and an exact corpus raises an error. max_results '
     'limits the rows before the conditions of the caller; by default all are returned, however many there '
@@ -499,8 +501,8 @@ BEGIN
     RETURN QUERY
         SELECT s.key, s.similarity, textsim._differs(c, form, own_guard, s.key, s.guard)
         FROM textsim._search(
-        c, textsim._stored_buckets(c, textsim._signature(c, shingle_values, any_similarity), part), shingle_values,
-        form, NULL, cardinality(shingle_values), NULL, any_similarity, k, language, part) s;
+            c, textsim._stored_buckets(c, textsim._signature(c, shingle_values, any_similarity), part),
+            shingle_values, form, NULL, cardinality(shingle_values), NULL, any_similarity, k, language, part) s;
 END $$;
 COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
     IS 'Returns the k documents that are most similar to a text, and their exact similarity, best first, without a '
@@ -522,8 +524,9 @@ BEGIN
     RETURN kinds;
 END $$;
 COMMENT ON FUNCTION textsim.differs(text, text, text)
-    IS 'Returns the guards of the corpus that differ between two documents, given by their keys: such documents are never '
-    'merged, however similar they are. It is empty if all are equal, and NULL if one of the two documents is not there.';
+    IS 'Returns the guards of the corpus that differ between two documents, given by their keys: such documents are '
+    'never merged, however similar they are. It is empty if all are equal, and NULL if one of the two documents is not '
+    'there.';
 
 CREATE OR REPLACE FUNCTION textsim.neighbours(
     corpus text, key text, threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,

@@ -70,7 +70,8 @@ BEGIN
     VALUES (
         textsim._checked_id(nextval('textsim.document_{id}_id_seq'), {id}), sketched.shingle_count,
         document_expires_at, source, {forced}, document_key, textsim._first_language(c, form), document_scope,
-        sketched.guard, CASE form WHEN '' THEN '{}'::integer[] END, sketched.signature, {fingerprints}, nullif(form, ''))
+        sketched.guard, CASE form WHEN '' THEN '{}'::integer[] END, sketched.signature, {fingerprints},
+        nullif(form, ''))
     ON CONFLICT (key) DO NOTHING
     RETURNING id, 'written', fingerprints INTO stored.id, stored.outcome, own_fingerprints;
     {fingerprint_rows}
@@ -93,8 +94,8 @@ DECLARE
 BEGIN
     FOR name, value IN
         SELECT * FROM (VALUES
-            -- Word shingles of up to 3 words are compared by word ids. Here the look-up is planned once, and done once, for
-            -- a text that has candidates.
+            -- Word shingles of up to 3 words are compared by word ids. Here the look-up is planned once, and done once
+            -- for a text that has candidates.
             ('own_numbers', CASE WHEN c.unit = 'word' AND c.shingle_length <= 3
                 THEN '(SELECT textsim._word_numbers_{id}(own_form))' ELSE 'NULL::integer[]' END),
             ('mates', CASE WHEN c.guards = '{}' THEN '' ELSE $part$IF of_guard IS NOT NULL THEN
@@ -122,8 +123,10 @@ BEGIN
                 SELECT r.document_id FROM textsim.band_{id} r WHERE {has_bucket}$part$ ELSE $part$
                 SELECT r.document_id FROM textsim.band_{id} r WHERE {has_bucket} AND mates IS NULL
                 UNION ALL
-                SELECT r.document_id FROM textsim.band_{id} r WHERE {has_bucket} AND r.document_id = ANY (mates)$part$ END),
-            ('has_bucket', CASE WHEN c.bands IS NULL THEN 'r.bucket = q.bucket' ELSE 'r.bucket = ANY (own_buckets)' END),
+                SELECT r.document_id FROM textsim.band_{id} r
+                WHERE {has_bucket} AND r.document_id = ANY (mates)$part$ END),
+            ('has_bucket', CASE WHEN c.bands IS NULL THEN 'r.bucket = q.bucket'
+                ELSE 'r.bucket = ANY (own_buckets)' END),
             ('keep_out', CASE WHEN c.is_unique THEN $part$IF EXISTS (
         SELECT FROM textsim._candidates_{id}(
             sketched.buckets, sketched.shingle_count, document_key, c.threshold, NULL, sketched.part,

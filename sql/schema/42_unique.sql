@@ -243,7 +243,8 @@ BEGIN
                     CASE WHEN c.unique_from IS NULL THEN 'the threshold' ELSE 'unique_from' END,
                     textsim._unique_from(c),
                     CASE WHEN twin.count > 1 THEN format(' %s documents match.', twin.count) END)
-                    || CASE WHEN twin.similarity = 1 AND unique_from > 0 THEN ' It has the same shingles; unique_from => ''Infinity'' stores it.' ELSE '' END;
+                    || CASE WHEN twin.similarity = 1 AND unique_from > 0
+                        THEN ' It has the same shingles; unique_from => ''Infinity'' stores it.' ELSE '' END;
     END IF;
     RETURN outcome = 'written';
 END $$;

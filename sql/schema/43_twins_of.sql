@@ -217,7 +217,8 @@ BEGIN
     PERFORM textsim._lock_buckets(c.id, array(
         SELECT DISTINCT b
         FROM unnest(listed) t
-        CROSS JOIN LATERAL unnest(textsim._buckets_to_lock(c, t.buckets, t.shingle_count, t.guard)) b), array(SELECT DISTINCT t.part FROM unnest(listed) t), 2);
+        CROSS JOIN LATERAL unnest(textsim._buckets_to_lock(c, t.buckets, t.shingle_count, t.guard)) b),
+        array(SELECT DISTINCT t.part FROM unnest(listed) t), 2);
     LOOP
         -- A later statement than the locks: its snapshot has what their last holders have written.
         SELECT array_agg(t.key) AS keys, array_agg(t.standing) AS standing,

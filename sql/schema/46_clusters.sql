@@ -390,8 +390,8 @@ BEGIN
     USING pairs.keys, pairs.lefts, pairs.rights, pairs.similarities, linkage, pairs.apart_ends, pairs.apart;
 END $$;
 
--- A query for the pairs of a corpus that may be merged; with judgements, pairs judged different are left out, and those judged the same
--- have similarity 2.
+-- A query for the pairs of a corpus that may be merged; with judgements, pairs judged different are left out, and those
+-- judged the same have similarity 2.
 CREATE OR REPLACE FUNCTION textsim._pairs_query(
     corpus text, threshold double precision, language text, scope text, judgements boolean)
 RETURNS text

@@ -141,7 +141,8 @@ CREATE OR REPLACE FUNCTION textsim.create_corpus(
     name text, shingle text DEFAULT 'word:3', threshold double precision DEFAULT 0.8,
     recall double precision DEFAULT 0.95, num_hashes integer DEFAULT 128, seed bigint DEFAULT 1,
     bands integer DEFAULT NULL, rows integer DEFAULT NULL, stop_words text[] DEFAULT '{}', language text DEFAULT NULL,
-    is_unique boolean DEFAULT false, unique_from double precision DEFAULT NULL, scoped boolean DEFAULT false, keep_for interval DEFAULT NULL,
+    is_unique boolean DEFAULT false, unique_from double precision DEFAULT NULL, scoped boolean DEFAULT false,
+    keep_for interval DEFAULT NULL,
     boilerplate double precision DEFAULT NULL, passages integer DEFAULT NULL, common_passages boolean DEFAULT false,
     guards text[] DEFAULT '{}', guard_words text[] DEFAULT '{}')
 RETURNS void
@@ -255,8 +256,8 @@ COMMENT ON FUNCTION textsim.create_corpus(
     'probability that a pair at the threshold is found; 1 makes an exact corpus, which finds every pair. bands and '
     'rows follow from threshold, recall and num_hashes, unless both are given. stop_words are removed from every text. '
     'If language is auto, the language of each document is identified. If is_unique is true, no document may match '
-    'another document of the corpus: add() raises unique_violation. unique_from is the similarity from which a match is such a twin, by default the '
-    'threshold; a match below it is doubtful, and is stored. If scoped is true, each document has a scope, such '
+    'another document of the corpus: add() raises unique_violation. unique_from is the similarity from which a match is '
+    'such a twin, by default the threshold; a match below it is doubtful, and is stored. If scoped is true, each document has a scope, such '
     'as a tenant, and documents of different scopes never meet. If keep_for is set, a document no longer counts when '
     'this time has passed since it was last written: searches do not find it, and a worker or expire() removes it. A '
     'month has 30 days here, and a year 365.25 days. If boilerplate is set, such as 0.01, the next textsim rebuild '
@@ -265,8 +266,8 @@ COMMENT ON FUNCTION textsim.create_corpus(
     'shares with a document; with char:N, of characters. The corpus learns which shingles of passages are in very many '
     'documents, from its first load or by textsim rebuild. A passage of such shingles alone, such as a header, is not '
     'found unless common_passages or scoped is true. guards names what two texts must share, besides being similar, to '
-    'be merged: numbers, negations, or words, which are those of guard_words. A match whose guards differ is a sibling: '
-    'searches and pairs return it, but it keeps no document out, and is in no cluster by itself. Words that a guard '
+    'be merged: numbers, negations, or words, which are those of guard_words. A match whose guards differ is a '
+    'sibling: searches and pairs return it, but it keeps no document out, and is in no cluster by itself. Words that a guard '
     'counts are no stop words.';
 
 CREATE OR REPLACE FUNCTION textsim.drop_corpus(name text) RETURNS void

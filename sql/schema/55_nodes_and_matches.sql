@@ -159,7 +159,8 @@ BEGIN
         SELECT DISTINCT ON (n.node) n.node, d.id, d.shingle_count, d.part, d.guard,
             -- The documents with this guard, or one more than are looked for in the buckets.
             CASE WHEN d.guard IS NOT NULL THEN array(
-                SELECT o.id FROM textsim.document o WHERE o.guard = d.guard LIMIT textsim._most_mates() + 1) END AS mates,
+                SELECT o.id FROM textsim.document o WHERE o.guard = d.guard
+                LIMIT textsim._most_mates() + 1) END AS mates,
             textsim._in_part(textsim._buckets(d.signature, c.bands, c.rows), d.part) AS buckets
         FROM textsim.node n JOIN textsim.document d ON d.id = n.document_id
         WHERE n.node = ANY (nodes) AND d.id NOT IN (SELECT unnest(changed))
