@@ -71,6 +71,20 @@ def test_a_source_shows_its_own_pairs_only(
         attached_source(db.sources(), "article", "other")
 
 
+def test_siblings_are_not_counted(db: ts.Database, open_review: Open) -> None:
+    corpus = db.create_corpus("bills", threshold=0.3, recall=1, guards="numbers")
+    text = "dear customer your order {} of may has left our warehouse and arrives {}"
+    corpus.add_many({f"bill{i}": text.format(i // 2, "soon" if i % 2 else "now") for i in range(8)})
+    reviewed = CorpusDocuments(corpus)
+    pairs = {(f"bill{i}", f"bill{i + 1}") for i in range(0, 8, 2)}
+    assert {pair[:2] for pair in reviewed.pairs()} == pairs
+    random = reviewed.random_matches()
+    assert random is not None
+    assert {pair[:2] for pair in random.pairs} == pairs
+    page = words_of(open_review(CorpusDocuments(corpus)).get("/").text)
+    assert "siblings are no pairs here" in page
+
+
 def test_without_the_right_to_read_the_table_the_words_are_shown(
     articles: ts.Corpus, connection: psycopg.Connection, open_review: Open
 ) -> None:

@@ -6,6 +6,7 @@ import random
 import shlex
 from collections.abc import Collection, Generator, Mapping
 from contextlib import closing
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +17,9 @@ from textsim_db.db.binary_format import Array
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
+from textsim_db.files.arrow_results import Results
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.read import search, statements, stored_documents
+from textsim_db.read import list_pairs, search, statements, stored_documents
 from textsim_db.read.stored_documents import Traits, forms_of_rows
 from textsim_db.results import Inspection, Pair, Source
 from textsim_db.review.reviewed import JudgementStore, NextCommand, Text
@@ -58,7 +60,10 @@ def random_matches(store: Store, criterion: Criterion, count: int, seed: int) ->
 
 
 class CorpusDocuments:
-    """The documents of a corpus or of one attached table; it is a Reviewed, as ReportDocuments is."""
+    """The documents of a corpus or of one attached table; it is a Reviewed, as ReportDocuments is.
+
+    Its pairs are those that may be merged. So the counts of a threshold say what it would merge.
+    """
 
     def __init__(
         self, corpus: Corpus, threshold: float | None = None, source: Source | None = None
@@ -67,8 +72,10 @@ class CorpusDocuments:
         self._corpus = corpus
         self._first_id = self._store.corpus.id
         self.judgement_store: JudgementStore = corpus
-        self._threshold = threshold
-        self._pairs = corpus.pairs(threshold)  # raises an error for a threshold out of range
+        # Raises an error for a threshold out of range.
+        found = corpus._criterion(JACCARD.name, threshold, None)
+        self._criterion = found._replace(for_merges=True)
+        self._pairs = Results(Pair, partial(corpus._pairs, list_pairs.pairs, self._criterion))
         self._sources = sources_of(self._store)
         self._source = source
         self._source_id = (
@@ -81,7 +88,10 @@ class CorpusDocuments:
         is_lower = threshold is not None and threshold < config.threshold
         self.incomplete_below = config.threshold if is_lower else None
         """Below this similarity only a part of the pairs is found; None if all pairs are found."""
-        self.facts: Mapping[str, str] = {"Shingle": str(config.shingle)}
+        facts = {"Shingle": str(config.shingle)}
+        if config.guards:
+            facts["Guards, whose siblings are no pairs here"] = ", ".join(config.guards)
+        self.facts: Mapping[str, str] = facts
         """Other facts for the overview, by title."""
         self.kept: Collection[str] = ()
         """The keys that a finished dedupe kept: each represents its cluster."""
@@ -104,8 +114,7 @@ class CorpusDocuments:
         """Return the matches of some documents; None for a table, which may have few of them."""
         if self._source_id is not None:
             return None
-        criterion = Criterion(JACCARD, self._threshold or self.threshold, None)
-        return self._corpus._current.search(random_matches, criterion, DRAWN_DOCUMENTS, _SEED)
+        return self._corpus._current.search(random_matches, self._criterion, DRAWN_DOCUMENTS, _SEED)
 
     def pairs(self) -> Generator[Pair, None, None]:
         with closing(self._pairs) as pairs:
