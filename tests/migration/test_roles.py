@@ -144,8 +144,8 @@ def test_writers_judge_and_readers_read_the_judgements_of_their_corpora(stage: S
             secret.unjudge("a", "b")
     with stage.connect(stage.reader) as db:
         news = db.corpus("news")
-        ((*_, role, _, _),) = news.judgements()
-        assert role == stage.writer
+        (judged,) = news.judgements()
+        assert judged.judged_by == stage.writer
         assert [c.keys for c in news.clusters(judgements=True)] == [("a", "b", "c")]
         assert len(list(news.duplicates(judgements=True))) == 2
         calls: list[Callable[[], object]] = [
