@@ -115,6 +115,7 @@ def test_an_expired_document_does_not_stand(
     ("arguments", "message"),
     [
         (("--threshold", "0.5"), "the corpus has settings already; leave out --threshold"),
+        (("--guard", "numbers"), "the corpus has settings already; leave out --guard "),
         (("--scope", "user"), 'corpus "news" is not scoped'),
         (("--against", "newz"), 'corpus "newz" does not exist; did you mean "news"?'),
         (("--add",), "it needs a file for --output or --report"),

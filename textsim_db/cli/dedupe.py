@@ -25,6 +25,7 @@ from textsim_db.cli.options import (
     TextColumn,
     column_option,
     complete,
+    flag_of,
     misused,
     path_option,
     record_kind_option,
@@ -187,7 +188,7 @@ def dedupe(
     outputs = _Outputs(output, report)
     _check_usage(paths, outputs, judgements)
     if against and settings:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in settings)
+        options = ", ".join(map(flag_of, settings))
         raise misused("--against", f"the corpus has settings already; leave out {options}")
     if add and not against:
         raise misused("--add", "it needs --against CORPUS")

@@ -25,6 +25,7 @@ from textsim_db.cli.options import (
     choice_option,
     column_option,
     complete,
+    flag_of,
     misused,
     with_settings,
 )
@@ -367,9 +368,8 @@ def _check_usage(settings: PartialSettings, glob: str, create: bool, scope: str 
     if not glob:
         raise misused("--glob", 'it is empty; expected a pattern such as "*.md"')
     if settings and not create:
-        name = next(iter(settings)).replace("_", "-")
         raise misused(
-            f"--{name}",
+            flag_of(next(iter(settings))),
             "settings are for a new corpus: give --create, or change them with textsim rebuild",
         )
     if settings:

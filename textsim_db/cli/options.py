@@ -339,12 +339,18 @@ def _present(settings: dict[str, Any]) -> PartialSettings:
     return present
 
 
+def flag_of(name: str) -> str:
+    """Return the option of a setting."""
+    return f"--{metadata_of(name)['flag'] or name.removeprefix('is_').replace('_', '-')}"
+
+
 def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
     metadata = metadata_of(name)
     hint = get_type_hints(CorpusSettings)[name]
     kind = next((k for k in (bool, *_PARSERS) if k in (hint, *get_args(hint))), str)
-    flag = metadata["flag"] or name.removeprefix("is_").replace("_", "-")
-    flags = f"--{flag}/--no-{flag}" if kind is bool and default == LEFT_AS_IT_IS else f"--{flag}"
+    flags = flag_of(name)
+    if kind is bool and default == LEFT_AS_IT_IS:
+        flags += f"/--no-{flags.removeprefix('--')}"
     option = typer.Option(
         flags,
         parser=_PARSERS.get(kind),
