@@ -256,6 +256,10 @@ def check_rows(
     contents = binary_rows.Contents(
         counts, numbers, tokens.word_offsets, *signatures, *(fingerprints or ())
     )
+    guards = np.array([rng.randrange(-(2**63), 2**63) for _ in range(tokens.documents)], np.int64)
+    has_guards = rng.random() < 0.5
+    if has_guards:
+        contents = contents._replace(guards=guards)
     data = binary_rows.copy_documents(identities, contents, chosen).tobytes()
     at = 0
     for row, i in enumerate(chosen.tolist()):
@@ -276,6 +280,7 @@ def check_rows(
             languages[row] or None,
             scopes and scopes[row],
             (expiries and expiries[row]) or None,
+            struct.pack(">q", guards[i]) if has_guards else None,
             binary_format.dump_array(words),
             binary_format.dump_array(signatures.of(i)),
             fingerprints and binary_format.dump_array(fingerprints.of(i)),
