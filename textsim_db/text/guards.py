@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.settings.corpus_settings import Guard
 from textsim_db.text.hashing import PADDING, hash_span
 from textsim_db.text.nfkc import zero_bytes
 from textsim_db.text.numba_compiler import (
@@ -94,12 +95,12 @@ def guard_lines(
     occur.
     """
     found: dict[str, set[str]] = {}
-    if "numbers" in guards:
+    if Guard.NUMBERS in guards:
         found["numbers"] = set(_runs_of_numbers(words))
-    if "negations" in guards:
+    if Guard.NEGATIONS in guards:
         count = sum(1 for _ in _negations(words))
         found["negations"] = {str(count)} if count else set()
-    if "words" in guards:
+    if Guard.WORDS in guards:
         found["words"] = {word for word in words if word in guard_words}
     return [f"{kind} {element}" for kind, elements in found.items() for element in sorted(elements)]
 
@@ -130,17 +131,17 @@ def guards_of(
     """Return the guard of each document: (documents,); None if there are no guards."""
     if not guards:
         return None
-    negates = "negations" in guards
-    listed = _listed(negates, guard_words if "words" in guards else ())
-    return _guards_of(tokens, listed, "numbers" in guards, negates)
+    negates = Guard.NEGATIONS in guards
+    listed = _listed(negates, guard_words if Guard.WORDS in guards else ())
+    return _guards_of(tokens, listed, Guard.NUMBERS in guards, negates)
 
 
 def is_counted(word: str, guards: Collection[str], guard_words: Collection[str]) -> bool:
     """Say whether a guard counts a word, so that it is never left out as a stop word."""
     return (
-        ("numbers" in guards and _has_digit(word))
-        or ("negations" in guards and (_is_negation(word) or word in _WORDS_OF_PHRASES))
-        or ("words" in guards and word in guard_words)
+        (Guard.NUMBERS in guards and _has_digit(word))
+        or (Guard.NEGATIONS in guards and (_is_negation(word) or word in _WORDS_OF_PHRASES))
+        or (Guard.WORDS in guards and word in guard_words)
     )
 
 
