@@ -395,6 +395,73 @@ BEGIN
     USING document_key, c.bands, c.rows, CASE WHEN c.bands IS NULL THEN c.threshold END;
 END $$;
 
+-- The pairs of pairs(); or for_merges, only those whose guards are equal.
+CREATE OR REPLACE FUNCTION textsim._pairs(
+    corpus text, threshold double precision, language text, scope text, for_merges boolean)
+RETURNS TABLE (a text, b text, similarity double precision)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._lock_corpus(corpus);
+    part bigint := CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END;
+    batch record;
+BEGIN
+    IF c.id IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._warn_unindexed(c);
+    threshold := textsim._search_threshold(c, threshold);
+    FOR batch IN EXECUTE format($query$
+        WITH pair AS MATERIALIZED (
+            SELECT p.x, p.y, min(p.x) OVER (PARTITION BY p.y) AS first, d.shingle_count AS x_count,
+                e.shingle_count AS y_count,
+                textsim._is_long(greatest(d.shingle_count, e.shingle_count), $4, $5) AS is_long
+            FROM (%1$s) p
+            JOIN textsim.%2$I d ON d.id = p.x
+            JOIN textsim.%2$I e ON e.id = p.y
+            WHERE ($1 IS NULL OR d.language = $1 AND e.language = $1)
+                AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $2)
+                AND textsim._may_reach(d.shingle_count, e.shingle_count, $3)%3$s
+        ),
+        -- The pairs of two blocks of long documents are verified at once, so the shingles of a document are made once
+        -- for each block that it meets.
+        block AS (
+            SELECT o.id, sum(o.shingles) OVER (ORDER BY o.first, o.id ROWS UNBOUNDED PRECEDING) / 4000000 AS number
+            FROM (
+                SELECT u.id, min(u.first) AS first, min(u.shingles) AS shingles
+                FROM (
+                    SELECT p.x AS id, p.x AS first, p.x_count AS shingles FROM pair p WHERE p.is_long
+                    UNION ALL SELECT p.y, p.first, p.y_count FROM pair p WHERE p.is_long
+                ) u
+                GROUP BY u.id
+            ) o
+        )
+        SELECT array_agg(n.x) AS xs, array_agg(n.y) AS ys
+        FROM (
+            -- The first partner of y is often the same in all pairs of a cluster. So these stand together, and the
+            -- shingles of a document are made once for many of its pairs.
+            SELECT p.x, p.y, -1 AS x_block, sum(p.x_count + p.y_count) OVER (
+                ORDER BY p.first, p.x, p.y ROWS UNBOUNDED PRECEDING) / 2000000 AS number
+            FROM pair p WHERE NOT p.is_long
+            UNION ALL
+            SELECT p.x, p.y, a.number, b.number
+            FROM pair p JOIN block a ON a.id = p.x JOIN block b ON b.id = p.y WHERE p.is_long
+        ) n
+        GROUP BY n.x_block, n.number
+        $query$, textsim._meetings(c, part, for_merges), 'document_' || c.id,
+            textsim._may_meet(c))
+        USING textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END,
+            threshold, c.unit, c.shingle_length
+    LOOP
+        RETURN QUERY EXECUTE format($query$
+            SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), v.similarity
+            FROM textsim._verify_pairs($1, $2, $3, $4) v
+            JOIN textsim.%1$I d ON d.id = v.x
+            JOIN textsim.%1$I e ON e.id = v.y
+            $query$, 'document_' || c.id)
+        USING c, batch.xs, batch.ys, threshold;
+    END LOOP;
+END $$;
+
 CREATE OR REPLACE FUNCTION textsim.candidates(
     corpus text, text text, language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (key text, shared integer)
@@ -576,73 +643,6 @@ COMMENT ON FUNCTION textsim.candidates_of(text, text)
     IS 'Returns the documents that share a bucket with the document with this key, and how many buckets '
     '(shared), most first. Nothing is verified. Returns no rows if no document has the key. In a scoped '
     'corpus, only documents of its scope are found.';
-
--- The pairs of pairs(); or for_merges, only those whose guards are equal.
-CREATE OR REPLACE FUNCTION textsim._pairs(
-    corpus text, threshold double precision, language text, scope text, for_merges boolean)
-RETURNS TABLE (a text, b text, similarity double precision)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    c textsim.corpus := textsim._lock_corpus(corpus);
-    part bigint := CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END;
-    batch record;
-BEGIN
-    IF c.id IS NULL THEN
-        RETURN;
-    END IF;
-    PERFORM textsim._warn_unindexed(c);
-    threshold := textsim._search_threshold(c, threshold);
-    FOR batch IN EXECUTE format($query$
-        WITH pair AS MATERIALIZED (
-            SELECT p.x, p.y, min(p.x) OVER (PARTITION BY p.y) AS first, d.shingle_count AS x_count,
-                e.shingle_count AS y_count,
-                textsim._is_long(greatest(d.shingle_count, e.shingle_count), $4, $5) AS is_long
-            FROM (%1$s) p
-            JOIN textsim.%2$I d ON d.id = p.x
-            JOIN textsim.%2$I e ON e.id = p.y
-            WHERE ($1 IS NULL OR d.language = $1 AND e.language = $1)
-                AND textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $2)
-                AND textsim._may_reach(d.shingle_count, e.shingle_count, $3)%3$s
-        ),
-        -- The pairs of two blocks of long documents are verified at once, so the shingles of a document are made once
-        -- for each block that it meets.
-        block AS (
-            SELECT o.id, sum(o.shingles) OVER (ORDER BY o.first, o.id ROWS UNBOUNDED PRECEDING) / 4000000 AS number
-            FROM (
-                SELECT u.id, min(u.first) AS first, min(u.shingles) AS shingles
-                FROM (
-                    SELECT p.x AS id, p.x AS first, p.x_count AS shingles FROM pair p WHERE p.is_long
-                    UNION ALL SELECT p.y, p.first, p.y_count FROM pair p WHERE p.is_long
-                ) u
-                GROUP BY u.id
-            ) o
-        )
-        SELECT array_agg(n.x) AS xs, array_agg(n.y) AS ys
-        FROM (
-            -- The first partner of y is often the same in all pairs of a cluster. So these stand together, and the
-            -- shingles of a document are made once for many of its pairs.
-            SELECT p.x, p.y, -1 AS x_block, sum(p.x_count + p.y_count) OVER (
-                ORDER BY p.first, p.x, p.y ROWS UNBOUNDED PRECEDING) / 2000000 AS number
-            FROM pair p WHERE NOT p.is_long
-            UNION ALL
-            SELECT p.x, p.y, a.number, b.number
-            FROM pair p JOIN block a ON a.id = p.x JOIN block b ON b.id = p.y WHERE p.is_long
-        ) n
-        GROUP BY n.x_block, n.number
-        $query$, textsim._meetings(c, part, for_merges), 'document_' || c.id,
-            textsim._may_meet(c))
-        USING textsim._check_language(c, language), CASE WHEN c.bands IS NULL THEN c.threshold END,
-            threshold, c.unit, c.shingle_length
-    LOOP
-        RETURN QUERY EXECUTE format($query$
-            SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), v.similarity
-            FROM textsim._verify_pairs($1, $2, $3, $4) v
-            JOIN textsim.%1$I d ON d.id = v.x
-            JOIN textsim.%1$I e ON e.id = v.y
-            $query$, 'document_' || c.id)
-        USING c, batch.xs, batch.ys, threshold;
-    END LOOP;
-END $$;
 
 CREATE OR REPLACE FUNCTION textsim.pairs(
     corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL, scope text DEFAULT NULL)
