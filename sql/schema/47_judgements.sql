@@ -200,7 +200,8 @@ BEGIN
                 CASE WHEN stored.verdict IS NULL THEN 'is not judged, so there is no judgement to replace'
                     ELSE format('was judged %s by %s at %s%s; to replace that judgement, name its verdict as replaces',
                         stored.verdict, stored.judged_by, date_trunc('second', stored.judged_at),
-                        CASE WHEN stored.verdict = verdict THEN ', with another note, source or confidence' ELSE '' END) END
+                        CASE WHEN stored.verdict = verdict THEN ', with another note, source or confidence' ELSE '' END)
+                    END
                 USING ERRCODE = 'restrict_violation';
         END IF;
         IF replaces IS NULL THEN
@@ -220,13 +221,13 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION textsim.judge(text, text, text, text, text, text, text, double precision)
-    IS 'Records what a person or a model says of two documents: verdict is same, different or unsure. Tracked clusters obey it; '
-    'clusters() and duplicates() do if judgements is true. The documents are named by their keys, and need not exist; '
-    'the judgement stays when they change or are removed. A pair has one judgement. If the pair was judged otherwise, '
-    'or the note, source or confidence differs, raises restrict_violation, unless replaces names the stored verdict: so nobody replaces a '
-    'judgement that they have not seen. source says who or what judges, in up to 200 bytes, and confidence how sure that is, from 0 to 1. Returns false if '
-    'the judgement is stored already. Raises an error if both keys '
-    'are equal, or if both documents exist and have different scopes.';
+    IS 'Records what a person or a model says of two documents: verdict is same, different or unsure. Tracked clusters '
+    'obey it; clusters() and duplicates() do if judgements is true. The documents are named by their keys, and need not '
+    'exist; the judgement stays when they change or are removed. source says who or what judges, in up to 200 bytes, and '
+    'confidence how sure that is, from 0 to 1. A pair has one judgement. If the pair was judged otherwise, or the note, '
+    'source or confidence differs, raises restrict_violation, unless replaces names the stored verdict: so nobody '
+    'replaces a judgement that they have not seen. Returns false if the judgement is stored already. Raises an error if '
+    'both keys are equal, or if both documents exist and have different scopes.';
 
 CREATE OR REPLACE FUNCTION textsim.unjudge(corpus text, a text, b text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -243,7 +244,9 @@ COMMENT ON FUNCTION textsim.unjudge(text, text, text)
     IS 'Removes the judgement of two documents. Returns false if there is none.';
 
 CREATE OR REPLACE FUNCTION textsim.judgements(corpus text)
-RETURNS TABLE (a text, b text, verdict text, judged_by text, judged_at timestamptz, note text, source text, confidence double precision)
+RETURNS TABLE (
+    a text, b text, verdict text, judged_by text, judged_at timestamptz, note text, source text,
+    confidence double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     corpus_origin integer := textsim._judged_origin(corpus, 'SELECT');

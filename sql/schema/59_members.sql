@@ -129,8 +129,8 @@ BEGIN
     USING c, scope, part, has_siblings, max_results;
 END $$;
 COMMENT ON FUNCTION textsim.doubtful(text, text, integer, boolean)
-    IS 'Returns the pairs that nobody has judged and that a person or a model may look at, best first: matches of a unique '
-    'corpus below its unique_from, and with siblings also matches whose guards differ (differs says in what). A '
+    IS 'Returns the pairs that nobody has judged and that a person or a model may look at, best first: matches of a '
+    'unique corpus below its unique_from, and with siblings also matches whose guards differ (differs says in what). A '
     'judgement takes a pair off the list. If the corpus is tracked at its threshold, the matches are those of '
     'match_pairs(), as of the last update; otherwise, and for siblings, all documents are compared.';
 
