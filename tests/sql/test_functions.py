@@ -25,7 +25,7 @@ PUBLIC = {
     ),
     "volatile": (
         "add add_unique attach candidate_pairs clusters create_corpus detach drop_corpus "
-        "duplicates expire forget grant_reader grant_writer "
+        "doubtful duplicates expire forget grant_reader grant_writer "
         "group_pairs index_pending judge lock_corpus lock_scope pairs remove revoke_all set_owner "
         "shared_passages track twins_of unjudge untrack update_clusters"
     ),
