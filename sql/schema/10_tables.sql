@@ -128,7 +128,7 @@ CREATE TABLE IF NOT EXISTS textsim.judgement (
     judged_by text NOT NULL DEFAULT current_user,  -- the role that judged the pair
     judged_at timestamptz NOT NULL DEFAULT now(),  -- when it did so
     note text CHECK (octet_length(note) BETWEEN 1 AND 10000),  -- why, or anything else; or NULL
-    source text CHECK (octet_length(source) BETWEEN 1 AND 200),  -- who or what says so: a person, a model; or NULL
+    source text CHECK (octet_length(source) BETWEEN 1 AND 200),  -- the name of a person or a model; or NULL
     confidence double precision CHECK (confidence BETWEEN 0 AND 1),  -- how sure it is; or NULL
     PRIMARY KEY (origin, a, b),
     CHECK (a < b AND octet_length(a) <= 1000 AND octet_length(b) <= 1000)
@@ -185,8 +185,8 @@ CREATE TABLE IF NOT EXISTS textsim.document (
     scope text CHECK (octet_length(scope) <= 200),
     -- the number of the scope: the first 8 bytes of its SHA-256 hash; documents of different parts never meet
     part bigint GENERATED ALWAYS AS (textsim._part(scope)) STORED,
-    -- the hash of what the guards of the corpus count; documents with different guards are never merged. NULL without
-    -- guards
+    -- the hash of the words that the guards of the corpus count; documents with different guards are never merged.
+    -- NULL without guards
     guard bigint,
     word_ids integer[],  -- ids of the words of the normal form, in order; NULL until a worker has given all words ids
     -- num_hashes values of 16 bits, or in an exact corpus integer[], the low 32 bits of the smallest shingle

@@ -49,7 +49,7 @@ BEGIN
     RETURN negations;
 END $$;
 
--- What the guards look at in a normal form: a line "KIND ELEMENT" for each element, in order.
+-- The words of a normal form that the guards look at: a line "KIND ELEMENT" for each element, in order.
 CREATE OR REPLACE FUNCTION textsim._guard_lines(guards text[], guard_words text[], form text) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -327,8 +327,8 @@ COMMENT ON FUNCTION textsim.add(text, text, text, text, boolean, double precisio
     'MiB. If the corpus is unique and another document matches, raises unique_violation, with the '
     'name of the corpus as that of the constraint. Documents that were judged different keep each other in. With '
     'force the document is stored all the same, unless another has exactly the same shingles. unique_from raises the '
-    'similarity from which a match is a twin, for this call; Infinity stores even a copy. What is stored stands in the '
-    'way of later documents as any other does.';
+    'similarity from which a match is a twin, for this call; Infinity stores even a copy. A document that is stored so '
+    'stands in the way of later documents as any other does.';
 
 CREATE OR REPLACE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -154,7 +154,7 @@ BEGIN
     threshold := textsim._decimal_of(threshold);
     recall := textsim._decimal_of(recall);
     boilerplate := textsim._decimal_of(boilerplate);
-    -- The threshold is what NULL means.
+    -- NULL means the threshold.
     unique_from := nullif(textsim._decimal_of(unique_from), threshold);
     fault := CASE
         WHEN name IS NULL OR btrim(name) = '' OR octet_length(name) > 200 THEN
@@ -220,7 +220,7 @@ BEGIN
         SELECT g FROM unnest('{numbers,negations,words}'::text[]) WITH ORDINALITY k (g, place)
         WHERE g = ANY (guards) ORDER BY place);
     c.guard_words := textsim._distinct_words(guard_words);
-    -- What a guard counts is no stop word.
+    -- A word that a guard counts is no stop word.
     c.stop_words := array(
         SELECT w FROM unnest(textsim._distinct_words(stop_words)) w
         WHERE NOT textsim._is_counted(c.guards, c.guard_words, w) ORDER BY w COLLATE "C");

@@ -193,7 +193,7 @@ def test_forget_prints_a_receipt(news: Textsim) -> None:
         "go with the next rebuild: textsim rebuild news"
         in news("forget", "news", "--all-removed", "--later", "--yes").stderr
     )
-    # What would be refused needs no confirmation.
+    # It asks for no confirmation if it would refuse.
     for choices in ([], ["a", "--all-removed"]):
         assert "expected keys, a scope" in news("forget", "news", *choices, status=2).stderr
 

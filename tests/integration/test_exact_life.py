@@ -77,8 +77,8 @@ def test_documents_are_added_replaced_and_removed(
     fresh.add_many(texts.items())
     # The two corpora learned different lists of common shingles, so their signatures differ.
     rows, fresh_rows = (stored_rows(db, name)[0] for name in ("c", "fresh"))
-    assert [(*row[:4], len(row[4])) for row in rows] == [
-        (*row[:4], len(row[4])) for row in fresh_rows
+    assert [(*row[:5], len(row[5])) for row in rows] == [
+        (*row[:5], len(row[5])) for row in fresh_rows
     ]
     statistics = corpus.statistics()
     assert sum(size * n for size, n in statistics.buckets) == len(stored_rows(db, "c")[1])

@@ -283,7 +283,7 @@ def test_judgements_go_with_their_corpus(db: ts.Database, connection: Connection
 
 
 def test_a_judgement_says_who_judges_and_how_sure(db: ts.Database, tmp_path: Path) -> None:
-    """A list that is exported and imported is the same, but for the time."""
+    """An import restores an exported list, except the times."""
     corpus = db.create_corpus("c")
     assert corpus.judge("a", "b", "same", source="model 1", confidence=0.9)
     assert not corpus.judge("b", "a", "same")

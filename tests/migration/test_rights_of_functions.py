@@ -12,13 +12,13 @@ from tests.support.roles import Stage, as_role
 
 WORD, KEY, SCOPE, NOTE = "secretword", "secretkey", "secretscope", "secretnote"
 TEXT = f"a text with the {WORD} of {WORD}s"
-# What is hidden has this id: a corpus, its attached table, and a document.
+# The hidden corpus, its attached table and a document have this id.
 ID = 2
 CORPUS = f"(SELECT c FROM textsim.corpus c WHERE c.id = {ID})"
 PART = f"textsim._part('{SCOPE}')"
 IDS = f"ARRAY[1, {ID}, 3]"
-LISTED = f"ROW('{KEY}2', 'a text', {PART}, 1, {IDS})::textsim._listed_text"
-# What a role would give that knows or guesses what is hidden, by the type or the name of an argument.
+LISTED = f"ROW('{KEY}2', 'a text', {PART}, NULL, 1, {IDS})::textsim._listed_text"
+# The arguments of a role that knows or guesses hidden things, by their type or name.
 BY_TYPE = {
     "anyelement": "'a'::text",
     "bigint": f"{ID}",
@@ -224,7 +224,7 @@ def test_no_function_tells_of_another_corpus(stage: Stage, is_unique: bool) -> N
         if any(text in answer and text not in statement for text in (WORD, KEY, SCOPE, NOTE))
     }
     assert not leaks
-    # Whatever is hidden changes, and no answer does.
+    # All hidden things change, and no answer does.
     stage.run(
         stage.owner,
         "DELETE FROM hidden",

@@ -1,4 +1,4 @@
-"""What each guard sees of the pairs that people reported as merged by mistake, and what none sees."""
+"""The guards that see a difference in pairs that people reported as merged by mistake."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ def which_match(similarities: FloatArray, threshold: float) -> BoolArray:
 
 
 class Separation(NamedTuple):
-    """What keeps documents from being merged, although they match."""
+    """The reasons that keep documents from being merged, although they match."""
 
     apart: Int64Array = np.empty(0, np.int64)
     """The pairs that were judged different: packed by pack(), either document on the left; sorted."""

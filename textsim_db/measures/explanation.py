@@ -33,7 +33,7 @@ from textsim_db.text.tokens import Tokens, tokens_of
 
 _LONGEST_HEAD = 200
 Sides = tuple[list[str], list[str]]
-"""What the first text has, and what the second has."""
+"""The elements of the first text, and those of the second."""
 
 
 def warning(distinctions: list[str]) -> str:

@@ -250,6 +250,6 @@ class Judgement(NamedTuple):
     note: str | None
     """Why, or anything else."""
     source: str | None = None
-    """Who or what says so, such as the name of a model."""
+    """The name of the person or the model that judges."""
     confidence: float | None = None
     """How sure that is, from 0 to 1."""

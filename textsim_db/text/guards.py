@@ -181,7 +181,7 @@ class _Listed(NamedTuple):
     table: WordTable
     """All of them, and the first words of the phrases."""
     roles: ByteArray
-    """What each is: _NEGATES, _BEGINS a phrase or _IS_GUARDED, or several of them."""
+    """The roles of each: _NEGATES, _BEGINS a phrase or _IS_GUARDED, or several of them."""
 
 
 _NEGATES, _BEGINS, _IS_GUARDED = 1, 2, 4
@@ -225,7 +225,7 @@ _HANGUL, _PARTS = (
     tuple(tuple(part.encode()) for part in NEGATION_PARTS),
 )
 _FEW = 16
-"""So many spans are sorted by insertion."""
+"""Up to this number, spans are sorted by insertion."""
 _ROOM = 64
 """Bytes for the words and numbers of a line."""
 

@@ -200,7 +200,7 @@ class _Compared(NamedTuple):
     replaced: Int64Array
     """The place of the document that each document replaces, or -1: (documents,)."""
     separation: Separation
-    """What keeps matches from being twins; pairs have the later document on the left."""
+    """The reasons that keep matches from being twins; pairs have the later document on the left."""
 
     def best_first(self, place: int, others: dict[int, float], config: CorpusConfig) -> list[Match]:
         """Return the matches of a document; others: the places and similarities of the matches."""
