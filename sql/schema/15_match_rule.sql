@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION textsim._may_reach(a integer, b integer, threshold do
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN least(a, b)::double precision / greatest(a, b) >= threshold;
 
--- Whether two documents with these guards may be merged; NULL in a corpus without guards.
+-- Whether two documents with these guards may be merged. A guard is NULL in a corpus without guards.
 CREATE OR REPLACE FUNCTION textsim._have_equal_guards(guard bigint, other_guard bigint) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN guard IS NOT DISTINCT FROM other_guard;

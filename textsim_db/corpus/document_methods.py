@@ -259,7 +259,7 @@ class JudgementMethods(CheckedArguments):
             note: why, or anything else: up to 10,000 bytes.
             replaces: the verdict of the stored judgement that this one replaces. So nobody replaces a
                 judgement that they have not seen.
-            source: who or what judges, such as the name of a model: up to 200 bytes. The role of the
+            source: the name of the person or model that judges, of up to 200 bytes. The role of the
                 database is stored anyway.
             confidence: how sure that is, from 0 to 1.
 
@@ -276,8 +276,8 @@ class JudgementMethods(CheckedArguments):
             >>> list(corpus.clusters(judgements=True))
             []
         """
-        given = judge_pairs.GivenJudgement(a, b, verdict, note, source, confidence, replaces)
-        return bool(self._current.loaded().read(judge_pairs.judge, [given]))
+        judgement = judge_pairs.GivenJudgement(a, b, verdict, note, source, confidence, replaces)
+        return bool(self._current.loaded().read(judge_pairs.judge, [judgement]))
 
     def judge_many(
         self,
