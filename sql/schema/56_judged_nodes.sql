@@ -198,13 +198,16 @@ BEGIN
 END $$;
 
 -- Log the documents of a tracked corpus whose clusters a judgement may change.
+-- The roles that judge may have no right to lock the corpus.
 CREATE OR REPLACE FUNCTION textsim._log_judged() RETURNS trigger
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     judged textsim.judgement := coalesce(NEW, OLD);
     concerned record;
     corpus_id integer;
 BEGIN
+    -- Until this transaction ends, no rebuilt corpus replaces the corpus: it would not see the judgement.
+    PERFORM FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = judged.origin FOR KEY SHARE;
     FOR corpus_id IN
         SELECT t.corpus_id FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
         WHERE coalesce(c.origin, c.id) = judged.origin

@@ -6,8 +6,9 @@ REVOKE EXECUTE ON FUNCTION textsim._prepare_source(
 REVOKE EXECUTE ON FUNCTION textsim._activate_source(integer, boolean) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._release_source(integer) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._note_shape(integer, text[], text[]) FROM PUBLIC;
--- A trigger calls it, whatever the role may do.
+-- Triggers call these, whatever the role may do.
 REVOKE EXECUTE ON FUNCTION textsim._update_at_commit() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION textsim._log_judged() FROM PUBLIC;
 -- Only the owner and superusers create corpora.
 REVOKE EXECUTE ON FUNCTION textsim._make_function(text, text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION textsim._create_relations(integer) FROM PUBLIC;

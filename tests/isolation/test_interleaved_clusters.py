@@ -151,3 +151,37 @@ def test_a_pair_is_judged_while_its_documents_are_being_added(
     assert clusters_of(corpus) == []
     compare(connection, corpus, "kept", 0.7)
     assert corpus.check() == []
+
+
+@pytest.mark.parametrize("mode", ["queue", "inline"])
+@pytest.mark.parametrize(
+    "statement", ["judge('c', 'a', 'b', 'different')", "unjudge('c', 'a', 'b')"]
+)
+def test_a_pair_is_judged_while_a_rebuilt_corpus_replaces_its_corpus(
+    db: ts.Database,
+    corpus: ts.Corpus,
+    make_client: Clients,
+    connection: Connection,
+    mode: str,
+    statement: str,
+) -> None:
+    corpus.add_many({"a": ONE, "b": TWO})
+    if statement.startswith("unjudge"):
+        corpus.judge("a", "b", "different")
+    corpus.track(mode=mode)
+    gate, rebuilding, judge = make_client("gate"), make_client("rebuild"), make_client("judge")
+    # The corpus has its new name, and its tracking waits.
+    gate.does(gate.sql("SELECT FROM textsim.tracked FOR UPDATE"))
+    rebuilding.waits(lambda: rebuilding.db.corpus("c").rebuild(seed=3))
+    judge.begin(judge.sql(f"SELECT textsim.{statement}"))
+    gate.commit()
+    judge.end()
+    corpus = db.corpus("c")
+    corpus.update_clusters()
+    judge.begin(judge.connection.commit)
+    judge.end()
+    rebuilding.end()
+    corpus.update_clusters()
+    assert clusters_of(corpus) == (["a", "b"] if statement.startswith("unjudge") else [])
+    compare(connection, corpus, "kept", 0.7)
+    assert corpus.check() == []

@@ -22,7 +22,7 @@ WHERE p.pronamespace = 'textsim'::regnamespace AND p.prokind = 'f' ORDER BY 1
 """
 TRIGGER_FUNCTIONS = (
     *("textsim._refuse_write()", "textsim._log_documents()", "textsim._after_events()"),
-    *("textsim._log_judged()", "textsim._change_passage_rows()"),
+    "textsim._change_passage_rows()",
 )
 # Calls with valid values: they are refused for missing rights only.
 VALID = [

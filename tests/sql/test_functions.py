@@ -34,7 +34,13 @@ PUBLIC = {
 """The public functions by their properties. The reference of SQL has their arguments."""
 DEFINERS = {
     *("_prepare_source", "_activate_source", "_release_source", "_note_shape"),
-    *("_update_at_commit", "_make_function", "_create_relations", "_create_tracking_relations"),
+    *(
+        "_update_at_commit",
+        "_log_judged",
+        "_make_function",
+        "_create_relations",
+        "_create_tracking_relations",
+    ),
 }
 COMMITTING = {
     "_check_no_transaction",
