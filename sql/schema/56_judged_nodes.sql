@@ -207,7 +207,7 @@ DECLARE
     corpus_id integer;
 BEGIN
     -- Until this transaction ends, no rebuilt corpus replaces the corpus: it would not see the judgement.
-    PERFORM FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = judged.origin FOR KEY SHARE;
+    PERFORM FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = judged.origin FOR SHARE;
     FOR corpus_id IN
         SELECT t.corpus_id FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
         WHERE coalesce(c.origin, c.id) = judged.origin

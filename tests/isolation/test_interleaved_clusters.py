@@ -95,7 +95,7 @@ def test_an_update_that_waited_for_a_rebuild_updates_the_new_corpus(
     corpus.track()
     corpus.add_many([("a", ONE), ("b", TWO)])
     gate, a, b = make_client("gate"), make_client("a"), make_client("b")
-    gate.does(gate.sql("SELECT FROM textsim.corpus WHERE name = 'c' FOR SHARE"))
+    gate.does(gate.sql("SELECT FROM textsim.corpus WHERE name = 'c' FOR KEY SHARE"))
     a.waits(lambda: a.db.corpus("c").rebuild(seed=3))
     b.waits(b.sql(UPDATE))
     gate.commit()
@@ -185,3 +185,17 @@ def test_a_pair_is_judged_while_a_rebuilt_corpus_replaces_its_corpus(
     assert clusters_of(corpus) == (["a", "b"] if statement.startswith("unjudge") else [])
     compare(connection, corpus, "kept", 0.7)
     assert corpus.check() == []
+
+
+def test_a_rebuilt_corpus_waits_for_the_clusters_of_a_judgement(
+    db: ts.Database, corpus: ts.Corpus, make_client: Clients, connection: Connection
+) -> None:
+    corpus.add_many({"a": ONE, "b": TWO})
+    corpus.track(mode="inline")
+    rebuilding, judge = make_client("rebuild"), make_client("judge", options=AT_ONCE)
+    judge.does(judge.sql("SELECT textsim.judge('c', 'a', 'b', 'different')"))
+    rebuilding.waits(lambda: rebuilding.db.corpus("c").rebuild(seed=3))
+    judge.begin(judge.connection.commit)
+    judge.end()
+    rebuilding.end()
+    compare(connection, db.corpus("c"), "kept", 0.7)

@@ -186,10 +186,12 @@ def replace_corpus(store: Store, copier: CorpusCopier, check: TwinCheck) -> None
 
 def _lock(connection: Connection, old: StoredCorpus, new: StoredCorpus) -> None:
     """Keep writers out of the old corpus, and make the tables of its clusters."""
-    # Writers lock in this order: buckets, documents, and when they commit clusters.
+    # Writers lock in this order: buckets, documents, and when they commit clusters. Sessions that
+    # judge lock the corpus instead of documents.
     if old.config.is_unique:
         connection.execute(statements.LOCK_UNIQUE, [old.id])
     connection.execute(old.statement(statements.LOCK_AGAINST_WRITERS))
+    connection.execute(statements.LOCK_AGAINST_JUDGEMENTS, [old.id])
     connection.execute(statements.WAIT_FOR_CLUSTERS, [old.id])
     connection.execute(statements.MOVE_TRACKING, {"old": old.id, "new": new.id})
 

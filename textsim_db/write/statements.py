@@ -210,6 +210,9 @@ LOCK_AGAINST_WRITERS: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: wait for writers */
 LOCK TABLE {document} IN SHARE ROW EXCLUSIVE MODE
 """
+LOCK_AGAINST_JUDGEMENTS: Final[LiteralString] = (
+    "SELECT FROM textsim.corpus WHERE id = %s FOR NO KEY UPDATE"
+)
 REFUSE_REBUILD: Final[LiteralString] = """
 SELECT textsim._refuse_views(%(id)s)
 """
