@@ -110,6 +110,8 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY EXECUTE format($query$
+        WITH same AS MATERIALIZED (
+            SELECT g.key, g.root FROM textsim._judged_groups(coalesce(($1).origin, ($1).id)) g WHERE g.is_joined)
         SELECT f.a, f.b, f.similarity, textsim._differs(
             $1, textsim._stored_form(($1).id, f.word_ids, f.normal_form), f.guard, f.b, f.other_guard)
         FROM (
@@ -121,6 +123,9 @@ BEGIN
                 AND NOT EXISTS (
                     SELECT FROM textsim.judgement j
                     WHERE j.origin = coalesce(($1).origin, ($1).id) AND j.a = p.a AND j.b = p.b)
+                -- A chain of pairs that were judged the same answers for its ends.
+                AND (p.a, p.b) NOT IN (
+                    SELECT x.key, y.key FROM same x JOIN same y ON y.root = x.root)
             ORDER BY p.similarity DESC, p.a COLLATE "C", p.b COLLATE "C" LIMIT $5
         ) f
         ORDER BY f.similarity DESC, f.a COLLATE "C", f.b COLLATE "C"
@@ -131,8 +136,9 @@ END $$;
 COMMENT ON FUNCTION textsim.doubtful(text, text, integer, boolean)
     IS 'Returns the pairs that nobody has judged and that a person or a model may look at, best first: matches of a '
     'unique corpus below its unique_from, and with siblings also matches whose guards differ (differs says in what). A '
-    'judgement takes a pair off the list. If the corpus is tracked at its threshold, the matches are those of '
-    'match_pairs(), as of the last update; otherwise, and for siblings, all documents are compared.';
+    'judgement takes a pair off the list, and so does a chain of pairs that were judged the same. If the corpus is '
+    'tracked at its threshold, the matches are those of match_pairs(), as of the last update; otherwise, and for '
+    'siblings, all documents are compared.';
 
 CREATE OR REPLACE FUNCTION textsim.cluster_of(corpus text, key text)
 RETURNS TABLE (cluster bigint, representative text, similarity double precision, crowded boolean)

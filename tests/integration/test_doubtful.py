@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import random
 from contextlib import suppress
+from itertools import combinations
 
 import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from tests.support.judgements import judged_groups
 from textsim_db.settings.corpus_settings import Verdict
 
 pytestmark = pytest.mark.both_servers
@@ -53,10 +55,12 @@ def test_pairs_that_nobody_judged(
             corpus.rebuild(threshold=0.6)
             corpus.update_clusters()
     for pair in rng.sample(list(corpus.pairs()), 5):
-        corpus.judge(pair.a, pair.b, rng.choice([*Verdict]))
+        corpus.judge(pair.a, pair.b, rng.choice([*Verdict, Verdict.SAME]))
     if tracked is not None:
         corpus.update_clusters()
-    judged = {(each.a, each.b) for each in corpus.judgements()}
+    verdicts = {(each.a, each.b): str(each.verdict) for each in corpus.judgements()}
+    groups, _ = judged_groups(verdicts)
+    judged = set(verdicts).union(*(combinations(sorted(group), 2) for group in groups))
     open_pairs = [pair for pair in corpus.pairs() if pair[:2] not in judged]
     seen: set[tuple[str, ...]] = set()
     for siblings in (False, True):
