@@ -1,4 +1,4 @@
-"""textsim warm when all kernels are compiled, and the memory that commands keep."""
+"""textsim warm, and the memory that commands keep."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numba
 import pytest
 from typer.testing import CliRunner
 
+import textsim_db as ts
 from tests.support.commands import NEWS, Textsim
-from textsim_db.cli import app, progress_lines
+from textsim_db.cli import app, progress_lines, warm
 from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.text import numba_compiler
 
@@ -51,6 +52,17 @@ def test_warm_needs_no_database_if_all_kernels_are_compiled(mark: Path) -> None:
     runner = CliRunner(env={URL_VARIABLE: "postgresql://127.0.0.1:1/none"})
     result = runner.invoke(app, ["warm"])
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", COMPILED)
+
+
+def test_warm_goes_through_all_uses_once(
+    mark: Path, textsim: Textsim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[ts.Database] = []
+    monkeypatch.setattr(warm, "_uses", lambda: [used.append] * 3)
+    assert "compiled 0 kernels; " in textsim("warm").stderr
+    assert textsim("warm").stderr == COMPILED
+    assert len(used) == 3
+    assert numba_compiler.are_compiled()
 
 
 def test_install_compiles_unless_it_is_told_not_to(mark: Path, database_url: str) -> None:

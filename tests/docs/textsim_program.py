@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 import textsim_db
 from textsim_db.cli import app, main
+from textsim_db.text import numba_compiler
 
 _CLIENT = """\
 #!{python} -IS
@@ -67,6 +68,8 @@ def _serve(listener: socket.socket) -> None:
         if ".spark" not in module.name and "__main__" not in module.name:
             importlib.import_module(module.name)
     importlib.import_module("sqlalchemy.dialects.postgresql.psycopg")
+    # Else `db install` uses every kernel, for 20 s; no page shows the line that it prints then.
+    numba_compiler.are_compiled = lambda: True
     # This command loads the kernels that most commands need.
     CliRunner().invoke(app, ["compare", "one text", "another text"], catch_exceptions=False)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
