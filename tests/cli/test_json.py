@@ -97,9 +97,10 @@ COMPUTING = {
 ONE_TEXT = [
     *("--help", "--version", "status", "corpus list", "corpus show news", "members news a"),
     *("query news 'the quick brown fox jumps over'", "nearest news fox", "neighbours news a"),
+    *("compare a b --corpus news", "compare a d --corpus news"),
     *("judge news a b same", "judgements list news", "remove news b"),
 ]
-"""Commands of one text or none, which import neither what computes nor SQLAlchemy."""
+"""Commands of one or two texts or none, which import neither what computes nor SQLAlchemy."""
 SERVE = """
 import json, sys
 from typer.testing import CliRunner
@@ -184,7 +185,7 @@ def test_every_command_prints_json(
             assert any(members.items() <= each.items() for each in objects), (line, objects)
 
 
-def test_a_command_of_one_text_imports_only_the_driver(
+def test_a_command_of_a_few_texts_imports_only_the_driver(
     light: Callable[..., Any], textsim: Textsim
 ) -> None:
     assert light("check").heavy == []  # there is no corpus: it reads the catalogue only

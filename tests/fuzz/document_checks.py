@@ -21,7 +21,7 @@ from textsim_db.compare.jaccard import Rows, jaccard_pairs
 from textsim_db.compare.match_rule import Criterion, values_of_pairs
 from textsim_db.db import binary_format, binary_rows
 from textsim_db.measures import by_name, edits
-from textsim_db.measures.alignment import alignment
+from textsim_db.measures.alignments import alignment
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import stored_documents
 from textsim_db.sketch.ragged import Ragged, of_rows

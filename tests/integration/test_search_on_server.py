@@ -20,11 +20,15 @@ SETTINGS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_the_server_finds_what_the_kernels_find(
-    db: ts.Database, rng: random.Random, settings: dict[str, Any]
+    db: ts.Database,
+    rng: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, Any],
 ) -> None:
-    corpus = db.create_corpus("c", **settings)
+    corpus = db.create_corpus("c", guards=["numbers", "negations"], **settings)
     scope: dict[str, Any] = {"scope": "one"} if corpus.config.scoped else {}
     words = ["the", "ﬁve", "river", "bridge", "ist", "o'clock", "\N{GRINNING FACE}", "straße", "x"]
+    words += ["not", "7", "漢字"]
     texts: dict[int, str] = {}
     for key in range(60):
         begin = texts.get(rng.randrange(60), "").split()
@@ -43,10 +47,16 @@ def test_the_server_finds_what_the_kernels_find(
         expected = getattr(corpus, method)(*arguments, **names)
         assert getattr(on_server, method)(*arguments, **names) == expected, (method, arguments)
     assert not on_server._current.store.corpus.is_checked
-    with pytest.raises(ts.DocumentNotFound, match='no document "none"'):
-        on_server.neighbours("none")
+    pairs = [(key, rng.randrange(60)) for key in range(60)]
+    explained = [on_server.explain(*pair) for pair in pairs]
+    assert any(each.guards for each in explained)
+    for call in (on_server.neighbours, lambda key: on_server.explain(1, key)):
+        with pytest.raises(ts.DocumentNotFound, match='no document "none"'):
+            call("none")
     with pytest.raises(ts.DocumentError, match="NUL character at character 2"):
         on_server.query("a\0", **scope)
+    monkeypatch.setattr(search_on_server, "MOST_CHARACTERS", -1)
+    assert explained == [corpus.explain(*pair) for pair in pairs]
 
 
 def test_what_the_server_would_find_otherwise_is_left_to_kernels(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import sys
 from functools import cache
 from typing import Any
 
@@ -128,6 +129,9 @@ def test_edit_distances_and_alignments_with_costs_equal_the_recursion(rng: rando
         expected = cheapest(a, b, costs)
         assert measures.levenshtein(a, b, *costs) == pytest.approx(expected, abs=1e-12)
         aligned_a, aligned_b = measures.alignment(a, b, *costs)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.delitem(sys.modules, "numba")  # Python fills the table
+            assert measures.alignment(a, b, *costs) == (aligned_a, aligned_b)
         assert [item for item in aligned_a if item is not None] == a
         assert [item for item in aligned_b if item is not None] == b
         assert len(aligned_a) == len(aligned_b)

@@ -128,7 +128,7 @@ def test_arrays_are_measured_like_lists() -> None:
         (lambda: levenshtein("a", "b", substitution=math.inf), "substitution costs inf"),
         (lambda: weighted_jaccard("a", "b", {"a": -1.0}), "the weight of 'a' is -1.0"),
         (lambda: idf_weights({"a": 3}, 2), "'a' occurs in 3 documents; expected 1 to 2"),
-        (lambda: signature_estimate([1], [1, 2]), r"signatures have shapes \(1,\) and \(2,\)"),
+        (lambda: signature_estimate([1], [1, 2]), "signatures have 1 and 2 values"),
         (lambda: euclidean({"a": None}, {}), "the count of 'a' is None; expected 0 to 2"),
         (lambda: lr_norm("a", "b", 10**400), "r is 10000"),
         (lambda: weighted_jaccard("a", "b", {"a": 1e300}), "the weight of 'a' is 1e.300"),

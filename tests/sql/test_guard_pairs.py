@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.connections import Connection
-from textsim_db.text.guards import elements_apart, guards_of
+from textsim_db.text.distinctions import elements_apart
+from textsim_db.text.guards import guards_of
 from textsim_db.text.tokens import tokenize, words
 
 GUARDS = ["numbers", "negations", "words"]

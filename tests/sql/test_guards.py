@@ -10,13 +10,13 @@ import pytest
 from tests.support.connections import Connection, value
 from tests.support.random_texts import random_text
 from textsim_db.settings.corpus_settings import Guard
-from textsim_db.text import guards
+from textsim_db.text import distinctions, guards
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import normal_form, tokenize, words
 
 KINDS = [list(kinds) for k in range(4) for kinds in combinations([*map(str, Guard)], k)]
 GUARD_WORDS = ["draft", "e", "monday", "没", "안", "x1"]
-WORDS = [*guards.NEGATIONS, *" ".join(guards.NEGATION_PHRASES).split(), *GUARD_WORDS]
+WORDS = [*distinctions.NEGATIONS, *" ".join(distinctions.NEGATION_PHRASES).split(), *GUARD_WORDS]
 NUMBERS = [
     "-5",
     "7",
@@ -48,13 +48,15 @@ def awkward_text(rng: random.Random) -> str:
 def test_negations_are_words_of_normal_forms_and_the_same_in_sql(
     shared_connection: Connection,
 ) -> None:
-    negations, phrases = sorted(guards.NEGATIONS), sorted(guards.NEGATION_PHRASES)
+    negations, phrases = sorted(distinctions.NEGATIONS), sorted(distinctions.NEGATION_PHRASES)
     assert value(shared_connection, "SELECT textsim._negations()") == "|".join(negations)
     assert value(shared_connection, "SELECT textsim._negation_phrases()") == "|".join(phrases)
     assert [normal_form(each) for each in [*negations, *phrases]] == [*negations, *phrases]
-    assert guards.NEGATIONS.isdisjoint(" ".join(phrases).split())
+    assert distinctions.NEGATIONS.isdisjoint(" ".join(phrases).split())
     assert {len(each.split()) for each in phrases} == {2, 3}
-    assert {(part.encode()[0], len(part.encode())) for part in guards.NEGATION_PARTS} == {(0xEC, 3)}
+    assert {(part.encode()[0], len(part.encode())) for part in distinctions.NEGATION_PARTS} == {
+        (0xEC, 3)
+    }
 
 
 @pytest.mark.both_servers
@@ -65,7 +67,7 @@ def test_guards_are_equal_in_sql_and_python(
     tokens = tokenize([to_bytes(text) for text in texts])
     forms = tokens.forms()
     for kinds in KINDS:
-        lines = [guards.guard_lines(form.split(), kinds, GUARD_WORDS) for form in forms]
+        lines = [distinctions.guard_lines(form.split(), kinds, GUARD_WORDS) for form in forms]
         hashes = guards.guards_of(tokens, tuple(kinds), tuple(GUARD_WORDS))
         rows = shared_connection.execute(
             "SELECT textsim._guard_lines(%(kinds)s::text[], %(words)s::text[], f), "
@@ -83,7 +85,8 @@ def test_guards_are_equal_in_sql_and_python(
         [KINDS[-1], GUARD_WORDS, *map(list, zip(*pairs, strict=True))],
     ).fetchall()
     assert [row[0] for row in differing] == [
-        [*guards.elements_apart(a.split(), b.split(), KINDS[-1], GUARD_WORDS)] for a, b in pairs
+        [*distinctions.elements_apart(a.split(), b.split(), KINDS[-1], GUARD_WORDS)]
+        for a, b in pairs
     ], f"--seed {seed}"
 
 
@@ -98,7 +101,7 @@ def test_words_that_a_guard_counts_are_the_same_in_sql_and_python(
             [kinds, GUARD_WORDS, everything],
         ).fetchall()
         assert [row[0] for row in rows] == [
-            guards.is_counted(word, kinds, GUARD_WORDS) for word in everything
+            distinctions.is_counted(word, kinds, GUARD_WORDS) for word in everything
         ]
 
 

@@ -12,7 +12,6 @@ from tests.support.random_texts import random_text
 from textsim_db.errors import ConfigurationError, DocumentError
 from textsim_db.measures import (
     MEASURES,
-    distinctions,
     jaccard,
     levenshtein,
     shingles,
@@ -24,6 +23,7 @@ from textsim_db.measures.word_diff import Change, differences, tokens
 from textsim_db.review.report_pages import comparison_page
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.sketch.sketch_texts import signature
+from textsim_db.text import distinctions
 from textsim_db.text.tokens import normal_form
 
 TEXTS = st.lists(

@@ -18,7 +18,6 @@ from rapidfuzz.distance import Levenshtein
 
 from textsim_db.compare.jaccard import Rows, jaccard_pairs
 from textsim_db.measures.by_name import Edits, Measure, OfCounts, OfSets, SetCounts, Sums
-from textsim_db.measures.edits import as_text
 from textsim_db.text.hashing import (
     SPREAD,
     HashTable,
@@ -220,7 +219,7 @@ def _as_comparable(rows: Rows) -> list[Sequence[Hashable]]:
     numbers = rows.tokens.astype(np.int64) - int(rows.tokens.min(initial=0))
     if numbers.max(initial=0) > sys.maxunicode:
         numbers = np.unique(rows.tokens, return_inverse=True)[1]
-    everything, _ = as_text((numbers.astype(np.int32), np.empty(0, np.int32)))
+    everything = numbers.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
     return [everything[start:end] for start, end in pairwise(rows.offsets.tolist())]
 
 

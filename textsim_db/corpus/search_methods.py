@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from textsim_db.measures.explanation import Explanation
+    from textsim_db.measures.explanation import Explanation, Side
 
 
 class SearchMethods(CheckedArguments):
@@ -291,17 +291,23 @@ class SearchMethods(CheckedArguments):
             (0.9, ['on monday evening'])
         """
         from textsim_db.measures import explanation
-        from textsim_db.read import search
-        from textsim_db.text.guards import elements_apart
+        from textsim_db.text.distinctions import elements_apart
 
         keys = (self._key(a), self._key(b))
-        one, other = (
-            explanation.side_of_form(self._current.read(search.normal_form_of, key), self.config)
-            for key in keys
-        )
+        one, other = map(self._side, keys)
         explained = explanation.explain_sides(one, other, keys)
         rules = self.config.guards, self.config.guard_words
         return replace(explained, guards=elements_apart(one.words, other.words, *rules))
+
+    def _side(self, key: str) -> Side:
+        side = self._current.read(search_on_server.side_of, key)
+        if side is not None:
+            return side
+        from textsim_db.measures import explanation
+        from textsim_db.read import search
+
+        form = self._current.compute(search.normal_form_of, key)
+        return explanation.side_of_form(form, self.config)
 
     def signature(self, text: str) -> npt.NDArray[np.int16 | np.int32]:
         """Return the signature that would be stored for a text.

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from textsim_db.errors import MeasureError, suggestion
 from textsim_db.measures.edits import levenshtein, levenshtein_similarity
@@ -21,7 +18,11 @@ from textsim_db.measures.vectors import (
     manhattan,
 )
 from textsim_db.settings.check_values import as_float, is_number
-from textsim_db.text.numba_compiler import FloatArray, Int64Array
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from textsim_db.text.numba_compiler import FloatArray, Int64Array
 
 
 class SetCounts(NamedTuple):
@@ -38,10 +39,7 @@ class SetCounts(NamedTuple):
     def shared(self) -> FloatArray:
         """The shared shingles: float64 of shape (pairs,)."""
         # The similarity is s / (a + b - s). Rounding recovers s, because a and b are far below 2^52.
-        shared: FloatArray = np.rint(
-            self.similarity * (self.left + self.right) / (1 + self.similarity)
-        )
-        return shared
+        return (self.similarity * (self.left + self.right) / (1 + self.similarity)).round()
 
 
 class Sums(NamedTuple):
@@ -100,7 +98,7 @@ def containments(sets: SetCounts) -> FloatArray:
 
 def overlaps(sets: SetCounts) -> FloatArray:
     """Return |A & B| / min(|A|, |B|)."""
-    return _ratio(sets.shared, np.minimum(sets.left, sets.right))
+    return _ratio(sets.shared, sets.left.clip(max=sets.right))
 
 
 def dices(sets: SetCounts) -> FloatArray:
@@ -115,11 +113,13 @@ def jaccards_of_counts(sums: Sums) -> FloatArray:
 
 def cosines(sums: Sums) -> FloatArray:
     """Return the cosines of the angles."""
-    return np.minimum(_ratio(sums.products.astype(np.float64), np.sqrt(_squares(sums))), 1.0)
+    return _ratio(sums.products.astype(float), _squares(sums) ** 0.5).clip(max=1.0)
 
 
 def angles(sums: Sums) -> FloatArray:
     """Return the angles in degrees."""
+    import numpy as np
+
     products = sums.products.astype(np.float64)
     sines = np.sqrt(np.maximum(_squares(sums) - products * products, 0.0))
     # NumPy's functions may differ from math's in the last bit.
@@ -130,27 +130,29 @@ def angles(sums: Sums) -> FloatArray:
 
 def euclideans(sums: Sums) -> FloatArray:
     """Return the Euclidean distances."""
-    distances: FloatArray = np.sqrt(sums.left + sums.right - 2 * sums.products)
-    return distances
+    squares: FloatArray = (sums.left + sums.right - 2 * sums.products).astype(float)
+    return squares**0.5
 
 
 def manhattans(sums: Sums) -> FloatArray:
     """Return the Manhattan distances."""
-    return sums.differences.astype(np.float64)
+    return sums.differences.astype(float)
 
 
 def edit_similarities(edits: Edits) -> FloatArray:
     """Return 1 - d / m; m is the length of the longer document."""
-    return np.where(edits.longest > 0, 1 - _ratio(edits.distances, edits.longest), 0.0)
+    return (1 - _ratio(edits.distances, edits.longest)) * (edits.longest > 0)
 
 
 def _squares(sums: Sums) -> FloatArray:
     """Return the products of the squared lengths."""
-    return sums.left.astype(np.float64) * sums.right
+    return sums.left.astype(float) * sums.right
 
 
 def _ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> FloatArray:
     """Return part / whole, or 0 if whole is 0."""
+    import numpy as np
+
     result = np.zeros(len(part), np.float64)
     np.divide(part, whole, out=result, where=whole != 0)
     return result

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Sequence as Items
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Hashable, Sequence as Items
+from functools import cache
+from itertools import takewhile
+from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 from rapidfuzz.distance import Levenshtein
 
 from textsim_db.errors import MeasureError
 from textsim_db.measures.sets import Sequence, items_of
-from textsim_db.text.numba_compiler import kernel
 
 MAX_CELLS = 2**35
 """Cells of the largest table that is filled cell by cell, which takes about a minute."""
@@ -21,7 +20,7 @@ MAX_BITS = 2**39
 LONG = 2**20
 """Cells from which RapidFuzz first tries a narrow diagonal of the table."""
 
-Encoded: TypeAlias = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
+Encoded: TypeAlias = tuple[list[int], list[int]]
 Comparable: TypeAlias = tuple[Items[Hashable], Items[Hashable]]
 
 
@@ -110,25 +109,23 @@ def comparable(a: Sequence, b: Sequence) -> Comparable:
 
 def as_text(both: Encoded) -> Comparable:
     """Return numbers as characters, which RapidFuzz reads fastest; as lists if a number is too large."""
-    if max((array.max(initial=0) for array in both), default=0) > sys.maxunicode:
-        return both[0].tolist(), both[1].tolist()
-    one, other = (
-        array.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass") for array in both
-    )
+    if max(map(max, filter(None, both)), default=0) > sys.maxunicode:
+        return both
+    one, other = ("".join(map(chr, numbers)) for numbers in both)
     return one, other
 
 
 def encoded(a: Sequence, b: Sequence) -> Encoded:
-    """Return sequences as int32 arrays, with equal numbers for equal items."""
+    """Return sequences as numbers, with equal numbers for equal items."""
     numbers: dict[Hashable, int] = {}
-    arrays = []
     try:
-        for sequence in (a, b):
-            encoding = [numbers.setdefault(item, len(numbers)) for item in items_of(sequence)]
-            arrays.append(np.array(encoding, np.int32))
+        one, other = (
+            [numbers.setdefault(item, len(numbers)) for item in items_of(sequence)]
+            for sequence in (a, b)
+        )
     except TypeError as error:
         raise MeasureError(f"an item cannot be compared: {error}") from error
-    return arrays[0], arrays[1]
+    return one, other
 
 
 def distance(both: Comparable, costs: Costs) -> float:
@@ -144,8 +141,11 @@ def distance(both: Comparable, costs: Costs) -> float:
     if cells > (MAX_BITS if is_fast else MAX_CELLS):
         return _distance_of_long(both, costs, is_fast)
     if not whole:
-        insertion, deletion, substitution = map(float, costs)
-        return _distance(*encoded(*both), insertion, deletion, substitution)
+        import numpy as np
+
+        one, other = (np.array(numbers, np.int32) for numbers in encoded(*both))
+        row = np.arange(len(other) + 1) * float(costs.insertion)
+        return compiled(_distance)(one, other, *map(float, costs), row)  # type: ignore[no-any-return]
     # Long texts may be nearly equal. The hint makes RapidFuzz try a narrow diagonal first.
     hint = int(costs.insertion) if is_fast and cells > LONG else None
     return Levenshtein.distance(*both, weights=_weights(costs), score_hint=hint)
@@ -153,13 +153,14 @@ def distance(both: Comparable, costs: Costs) -> float:
 
 def strip(a: Encoded) -> tuple[int, int]:
     """Return how many items two sequences share at the start, and of the remaining items at the end."""
-    one, other = a
-    most = min(len(one), len(other))
-    differing = np.flatnonzero(one[:most] != other[:most])
-    start = int(differing[0]) if len(differing) else most
-    rest = most - start
-    differing = np.flatnonzero(one[::-1][:rest] != other[::-1][:rest])
-    return start, int(differing[0]) if len(differing) else rest
+    start = _count_equal(*a)
+    return start, _count_equal(*(numbers[start:][::-1] for numbers in a))
+
+
+def _count_equal(one: list[int], other: list[int]) -> int:
+    """Return how many items two sequences share at the start."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def refuse_above(cells: int, most: int, a: int, b: int) -> None:
@@ -201,15 +202,17 @@ def _most(a: int, b: int, costs: Costs) -> float:
     return replaced + max(a - b, 0) * costs.deletion + max(b - a, 0) * costs.insertion
 
 
-@kernel
+@cache
+def compiled(function: Callable[..., Any]) -> Any:
+    """Return a function as a kernel; Numba is loaded only for this."""
+    from textsim_db.text.numba_compiler import kernel
+
+    return kernel(function)
+
+
 def _distance(
-    a: npt.NDArray[np.int32],
-    b: npt.NDArray[np.int32],
-    insertion: float,
-    deletion: float,
-    substitution: float,
+    a: Items[int], b: Items[int], insertion: float, deletion: float, substitution: float, row: Any
 ) -> float:
-    row = np.arange(len(b) + 1) * insertion
     for i in range(len(a)):
         diagonal = row[0]
         row[0] += deletion

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from textsim_db.measures.by_name import MEASURES, Measure
-from textsim_db.measures.matrices import Estimate, signature_estimate
-from textsim_db.measures.sets import containment, jaccard
+from textsim_db.measures.sets import Estimate, Sequence, containment, jaccard, signature_estimate
 from textsim_db.measures.word_diff import (
     LONGEST_EXCERPT,
     Part,
@@ -24,12 +21,10 @@ from textsim_db.measures.word_diff import (
 )
 from textsim_db.results.html import count, escaped, note, output, shortened, similarity, table
 from textsim_db.settings.corpus_settings import DEFAULTS, CorpusConfig, CorpusSettings
-from textsim_db.sketch.fast_similarity import signatures
-from textsim_db.sketch.sketch_texts import tokens_without
-from textsim_db.text.numba_compiler import Int16Array
-from textsim_db.text.shingles import find_shingles
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, tokens_of
+
+if TYPE_CHECKING:
+    from textsim_db.text.tokens import Tokens
 
 _LONGEST_HEAD = 200
 Sides = tuple[list[str], list[str]]
@@ -159,8 +154,8 @@ class Side:
     """The words of the normal form."""
     shingles: list[str]
     """The distinct shingles, in order of appearance."""
-    signature: Int16Array
-    """(num_hashes,), or (0,) for a text without words."""
+    signature: Sequence
+    """Its num_hashes values, or none for a text without words."""
     tokens: list[Token]
     """The words with the characters of the text."""
 
@@ -180,11 +175,15 @@ def explain(a: str, b: str, shingle: str = str(DEFAULTS.shingle)) -> Explanation
 
 def side_of_text(text: str, config: CorpusConfig) -> Side:
     """Prepare a text for explain_sides()."""
+    from textsim_db.sketch.sketch_texts import tokens_without
+
     return _side(tokens_without([to_bytes(text)], config), tokens(text), config)
 
 
 def side_of_form(form: str, config: CorpusConfig) -> Side:
     """Prepare a stored document, which has only its normal form, for explain_sides()."""
+    from textsim_db.text.tokens import tokens_of
+
     return _side(tokens_of([form.encode()]), tokens_of_form(form), config)
 
 
@@ -224,6 +223,11 @@ def _value(measure: Measure, a: Side, b: Side) -> float:
 
 
 def _side(normal: Tokens, in_text: list[Token], config: CorpusConfig) -> Side:
+    import numpy as np
+
+    from textsim_db.sketch.fast_similarity import signatures
+    from textsim_db.text.shingles import find_shingles
+
     shingles = find_shingles(normal, config.shingle)
     hashes, offsets = shingles.hashes, shingles.offsets
     signature = signatures(hashes, offsets, config.seed, config.num_hashes)[0]

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, NamedTuple
 
 from textsim_db.errors import MeasureError
 from textsim_db.measures.sets import MAX_COUNT, Counted, Sequence, counts_of, items_of, set_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 def lr_norm(a: Counted, b: Counted, r: float) -> float:
@@ -137,6 +138,8 @@ def frequencies(a: Counted, b: Counted) -> Frequencies:
         >>> frequencies("aab", "b")
         Frequencies(items=['a', 'b'], a=array([2., 1.]), b=array([0., 1.]))
     """
+    import numpy as np
+
     one, other = counts_of(a), counts_of(b)
     items = list(dict.fromkeys([*one, *other]))
     return Frequencies(

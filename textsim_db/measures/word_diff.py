@@ -11,11 +11,9 @@ from enum import StrEnum
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from textsim_db.measures.alignment import alignment
-from textsim_db.measures.distinctions import INFLECTIONS, kinds_of_run, symbols
+from textsim_db.measures.alignments import alignment
 from textsim_db.results.html import end_of_start, escaped, left_out, start_of_end
-from textsim_db.text.tokens import normal_form
-from textsim_db.text.word_places import is_spaceless, place_words
+from textsim_db.text.distinctions import INFLECTIONS, kinds_of_run, symbols
 
 _CANNOT = re.compile("cannot", re.IGNORECASE | re.ASCII)
 _CONTRACTED = ("n'", "n’", "N'", "N’")
@@ -70,7 +68,7 @@ def tokens_of_form(form: str) -> list[Token]:
     Between two words of scripts that are written without spaces, such as Chinese, is none.
     """
     words = form.split()
-    spaceless = [not form.isascii() and is_spaceless(word) for word in words] + [False]
+    spaceless = [_is_spaceless(word) for word in words] + [False]
     return [
         Token(word, word if spaceless[i] and spaceless[i + 1] else f"{word} ")
         for i, word in enumerate(words)
@@ -89,6 +87,8 @@ def tokens(text: str) -> list[Token]:
     "not". A text without words is one token with an empty word. Raises DocumentError for NUL and lone
     surrogates.
     """
+    from textsim_db.text.word_places import place_words
+
     words, places = place_words(text)
     starts = places.starts.tolist()
     # Words that one character makes, such as the fraction in "½", are one token.
@@ -147,7 +147,15 @@ def _symbols(tokens: Iterable[Token]) -> list[str]:
 
 
 def _are_spaceless(run: Sequence[tuple[str, str]]) -> bool:
-    return all(is_spaceless(word) for pair in run for word in pair if word)
+    return all(_is_spaceless(word) for pair in run for word in pair if word)
+
+
+def _is_spaceless(word: str) -> bool:
+    if word < "\u0e01":  # Thai is the first such script; no table is loaded
+        return False
+    from textsim_db.text.word_places import is_spaceless
+
+    return is_spaceless(word)
 
 
 def _part(same: bool, run: list[tuple[bool, str, str]]) -> Part:
@@ -159,6 +167,8 @@ def _part(same: bool, run: list[tuple[bool, str, str]]) -> Part:
 
 def _with_not(tokens: list[Token]) -> Iterator[Token]:
     """Replace the words of contractions such as "don't" by "do" and "not", and "cannot" by two words."""
+    from textsim_db.text.tokens import normal_form
+
     waiting = tokens[0]
     for token in tokens[1:]:
         stem, end = waiting.text[:-2], waiting.text[-2:]

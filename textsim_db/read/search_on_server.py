@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import LiteralString
+from typing import TYPE_CHECKING, LiteralString
 
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
@@ -12,6 +12,9 @@ from textsim_db.read import statements
 from textsim_db.results import Match
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.text.storable_text import to_bytes
+
+if TYPE_CHECKING:
+    from textsim_db.measures.explanation import Side
 
 MOST_CHARACTERS = 20_000
 """The kernels are loaded for a longer text: from there on the server takes longer than they do."""
@@ -51,6 +54,21 @@ def neighbours(store: Store, key: str, threshold: float | None, most: int | None
         raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key}"')
     parameters = [key, store.corpus.name, key, threshold, most]
     return _matches(store, statements.NEIGHBOURS_ON_SERVER, parameters)
+
+
+def side_of(store: Store, key: str) -> Side | None:
+    """Return a document as explain_sides() takes it, or None if it is long; raises DocumentNotFound."""
+    statement = store.corpus.statement(statements.SIDE_ON_SERVER)
+    rows = read_rows(store.engine, statement, [key, MOST_CHARACTERS])
+    if not rows:
+        raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key}"')
+    form, shingles, signature = rows[0]
+    if shingles is None:
+        return None
+    from textsim_db.measures.explanation import Side
+    from textsim_db.measures.word_diff import tokens_of_form
+
+    return Side(form.split(), shingles, signature, tokens_of_form(form))
 
 
 def has_words(store: Store, text: str) -> bool:

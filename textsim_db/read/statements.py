@@ -448,4 +448,15 @@ FROM (SELECT o.signature FROM {{document}} o WHERE o.key = %s) q (signature),
     textsim.neighbours(%s, %s, %s, %s) WITH ORDINALITY m
 JOIN {{document}} d ON d.key = m.key ORDER BY m.ordinality
 """
+# The shingles and the signature of a longer document are NULL: kernels compute them sooner.
+SIDE_ON_SERVER: Final[LiteralString] = """
+SELECT f.form, textsim._shingles_of_form(f.short, c.unit, c.shingle_length),
+    textsim._sketch(textsim._shingle_values(f.short, c.unit, c.shingle_length), c.num_hashes, c.base)
+FROM textsim.corpus c
+JOIN {document} d ON d.key = %s{alive}
+CROSS JOIN LATERAL (SELECT textsim._stored_form(c.id, d.word_ids, d.normal_form) OFFSET 0) s (form)
+CROSS JOIN LATERAL (
+    SELECT s.form, CASE WHEN pg_catalog.length(s.form) <= %s THEN s.form END OFFSET 0) f (form, short)
+WHERE c.id = {id}
+"""
 HAS_WORDS: Final[LiteralString] = "SELECT textsim.signature(%s, %s) <> '{}'"

@@ -24,7 +24,7 @@ from textsim_db.settings.corpus_settings import (
     check_guards,
     listed,
 )
-from textsim_db.text.guards import is_counted
+from textsim_db.text.distinctions import is_counted
 from textsim_db.text.numba_compiler import (
     BoolArray,
     HashArray,

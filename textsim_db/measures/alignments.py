@@ -6,19 +6,19 @@ sequences that are too long for the table.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 from rapidfuzz.distance import Editops, Levenshtein
 
 from textsim_db.measures.edits import (
     Costs,
     Encoded,
     as_text,
+    compiled,
     costs_of,
     distance,
     encoded,
@@ -27,8 +27,13 @@ from textsim_db.measures.edits import (
     strip,
 )
 from textsim_db.measures.sets import Sequence, items_of
-from textsim_db.text.numba_compiler import kernel
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+MOST_CELLS = 2**17
+"""Cells of the largest table that Python fills, in less time than Numba takes to load."""
 MAX_ARROWS = 2**28
 """Cells of the largest table of arrows, a byte each: two sequences of 16,000 items."""
 MAX_TABLE = 2**22
@@ -105,8 +110,10 @@ def edit_table(
     one, other = list(items_of(a)), list(items_of(b))
     shape = len(one) + 1, len(other) + 1
     refuse_above(shape[0] * shape[1], MAX_TABLE, len(one), len(other))
+    import numpy as np
+
     distances, arrows = np.zeros(shape), np.zeros(shape, np.uint8)
-    _fill(*encoded(one, other), np.array(costs, np.float64), distances, arrows)
+    compiled(_fill)(*_arrays(encoded(one, other), costs), distances, arrows)
     return EditTable(one, other, distances, arrows)
 
 
@@ -149,10 +156,21 @@ def _path(both: Encoded, costs: Costs) -> list[int]:
         distance(texts, Costs(1, 1, 1))  # raises MeasureError if it would take too long
         return _path_of(Levenshtein.editops(*texts, score_hint=64), sizes[0])
     refuse_above(shape[0] * shape[1], MAX_ARROWS, *sizes)
+    if shape[0] * shape[1] <= MOST_CELLS and "numba" not in sys.modules:
+        rows = [[0] * shape[1] for _ in range(shape[0])]
+        _fill(*both, costs, [[0.0] * shape[1] for _ in range(2)], rows)
+        return _back_trace(rows, [0] * sum(sizes))  # type: ignore[no-any-return]
+    import numpy as np
+
     arrows = np.zeros(shape, np.uint8)
-    _fill(*both, np.array(costs, np.float64), np.zeros((2, shape[1])), arrows)
-    path: list[int] = _back_trace(arrows).tolist()
-    return path
+    compiled(_fill)(*_arrays(both, costs), np.zeros((2, shape[1])), arrows)
+    return compiled(_back_trace)(arrows, np.empty(sum(sizes), np.uint8)).tolist()  # type: ignore[no-any-return]
+
+
+def _arrays(both: Encoded, costs: Costs) -> list[npt.NDArray[Any]]:
+    import numpy as np
+
+    return [*(np.array(numbers, np.int32) for numbers in both), np.array(costs, np.float64)]
 
 
 def _path_of(edits: Editops, size: int) -> list[int]:
@@ -165,28 +183,21 @@ def _path_of(edits: Editops, size: int) -> list[int]:
     return path + [_DIAGONAL] * (size - i)
 
 
-@kernel
-def _fill(
-    a: npt.NDArray[np.int32],
-    b: npt.NDArray[np.int32],
-    costs: npt.NDArray[np.float64],
-    distances: npt.NDArray[np.float64],
-    arrows: npt.NDArray[np.uint8],
-) -> None:
-    """Fill a table of arrows, and a table of distances or its last two rows."""
+def _fill(a: Any, b: Any, costs: Any, distances: Any, arrows: Any) -> None:
+    """Fill a table of arrows, and one of distances or its last two rows; arrays, or lists for Python."""
     insertion, deletion, substitution = costs
     rows = len(distances)
     for i in range(len(a) + 1):
-        row, above = distances[i % rows], distances[(i - 1) % rows]
+        row, above, steps = distances[i % rows], distances[(i - 1) % rows], arrows[i]
         row[0] = 0.0
         if i > 0:
             row[0] = above[0] + deletion
-            arrows[i, 0] = _UP
+            steps[0] = _UP
         for j in range(1, len(b) + 1):
             inserted = row[j - 1] + insertion
             if i == 0:
                 row[j] = inserted
-                arrows[i, j] = _LEFT
+                steps[j] = _LEFT
                 continue
             kept = above[j - 1]
             if a[i - 1] != b[j - 1]:
@@ -199,22 +210,20 @@ def _fill(
                 arrow |= _UP
             if inserted == least:
                 arrow |= _LEFT
-            arrows[i, j] = arrow
+            steps[j] = arrow
 
 
-@kernel
-def _back_trace(arrows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return the arrows of one path from the first cell to the last cell."""
-    i, j = arrows.shape[0] - 1, arrows.shape[1] - 1
-    path = np.empty(i + j, np.uint8)
+def _back_trace(arrows: Any, path: Any) -> Any:
+    """Return the arrows of one path from the first cell to the last cell; path: room for them."""
+    i, j = len(arrows) - 1, len(arrows[0]) - 1
     at = len(path)
     while i > 0 or j > 0:
         at -= 1
-        if arrows[i, j] & _DIAGONAL:
+        if arrows[i][j] & _DIAGONAL:
             path[at] = _DIAGONAL
             i -= 1
             j -= 1
-        elif arrows[i, j] & _UP:
+        elif arrows[i][j] & _UP:
             path[at] = _UP
             i -= 1
         else:

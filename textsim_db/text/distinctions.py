@@ -1,0 +1,267 @@
+"""The kinds of small differences that may decide: numbers, numerals, dates, negations and symbols.
+
+The lists hold frequent words, as they stand in normal forms. A date that means something else in another
+of these languages is left out. Numerals are those of four languages. Negations are those of guards.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import takewhile
+
+from textsim_db.settings.corpus_settings import Guard
+
+# A corpus does not know the languages of its texts, so all words count in each text. A merge that a
+# guard refuses costs a row, and a wrong merge costs a text. So a word counts although it means something
+# else in another language, such as "no" in Portuguese, "sin" in Swedish, and "ne" in Italian. A word is
+# left out if most texts that have it negate nothing: "n" of French; "en" and "et" of Finnish; "mai" and
+# "né" of Italian; "ni" of Spanish; "tak" of Indonesian; 别 and 否 of Chinese. Prefixes and endings that
+# negate, as in Czech and Turkish, are seen in a few frequent words only.
+# The lines are English; German and Dutch; Scandinavian; French; Spanish; Portuguese; Italian; Romanian;
+# Polish; Czech and Slovak; Croatian, Serbian and Slovene; Russian; Ukrainian and Bulgarian; Greek;
+# Turkish; Finnish; Hungarian; Indonesian; Vietnamese; Arabic; Persian and Urdu; Hebrew; Hindi and
+# Bengali; Korean; Chinese, Japanese and Lao.
+_WORDS = """
+not no nope never none nor neither nobody nothing nowhere non without cannot cant dont doesnt didnt
+isnt arent wasnt werent wont wouldnt shouldnt couldnt hasnt havent hadnt mustnt neednt aint
+nicht nein kein keine keinen keinem keiner keines nie niemals nichts niemand nirgends ohne weder
+niet geen nooit niets niks niemand nergens zonder
+inte nej ingen inget inga aldrig utan ikke ikkje nei ej ei ingenting aldri uten uden
+ne pas jamais rien aucun aucune sans guère
+nunca nada nadie ningún ninguno ninguna sin jamás tampoco
+não nem sem nenhum nenhuma ninguém jamais
+senza nessun nessuno nessuna niente nulla neppure nemmeno neanche
+nu fără nici niciun nicio nimic nimeni niciodată
+nie bez nigdy żaden żadna żadne żadnych nikt nic
+není nejsou nejsem nebyl nebyla nebylo nemá nemám nikdy žádný žádná žádné nikdo nič žiadny
+nije nisu nisam nema nemaju nikada nikad ništa nitko niko neće
+не нет нету ни никогда без ничего никто нельзя никаких никакой
+ні немає ніколи нема нічого ніхто жодного няма никога нищо није нису никада ништа
+δεν δε μη μην χωρίσ όχι ποτέ κανένασ καμία κανένα τίποτα ούτε
+değil yok hayir hiç asla olmadan
+emme ette eivät älä älkää ilman
+nem ne nincs nincsenek soha sehol sohasem nélkül sem
+tidak bukan tanpa jangan belum bukanlah tidaklah
+không chẳng chưa đừng chớ
+لا ليس ليست ليسوا لم لن غير بدون بلا دون
+نه نيست نيستند نبود ندارد ندارند نشد نشده نكرد نكرده نبايد نميشود نميتوان نميكند هيچ نہيں نہ مت بغير
+לא אין אינו אינה אינם בלי ללא
+नहीं नही मत बिना ना না নয় নেই নাই
+안 못 아니 아닌 아니다 아니라 아닙니다 아니에요 아니요
+못하다 못하는 못한 못한다 못할 못해 못했다 못합니다 못했습니다 마세요 마십시오
+不 没 沒 无 無 非 未 勿
+ບໍ່
+"""
+_BEFORE_T = """
+ain aren can couldn daren didn doesn don hadn hasn haven isn mayn mightn mustn needn oughtn shan shouldn
+wasn weren won wouldn
+"""
+NEGATIONS = frozenset(_WORDS.split())
+"""Words of negation, as they stand in normal forms."""
+NEGATION_PHRASES = frozenset(
+    [f"{word} t" for word in _BEFORE_T.split()]
+    + ["な い", "な く", "な か っ", "ま せ ん", "ず に", "せ ず", "ไ ม่"]
+)
+"""Negations of several words: n't, and those of scripts in which each character is a word."""
+NEGATION_PARTS = "않없"
+"""Characters that negate the Korean word they stand in."""
+LONGEST_PHRASE = 3
+_WORDS_OF_PHRASES = frozenset(" ".join(NEGATION_PHRASES).split())
+# Parts of runs of characters, in which a part of a negation may differ alone.
+_NEGATION_RUNS = """
+不 没 沒 无 無 非 未 别 別 勿 否 ない なく なかっ ません せん ず ไม่ ไม มิ
+"""
+_DATES = """
+january february march april june july august september october november december monday tuesday
+wednesday
+thursday friday saturday sunday today tomorrow yesterday
+januar februar märz mai juni juli oktober dezember montag dienstag mittwoch donnerstag freitag
+samstag sonntag
+heute morgen gestern
+januari februari maart mei augustus maandag dinsdag woensdag donderdag vrijdag zaterdag zondag
+januari februari mars maj augusti måndag tisdag onsdag torsdag fredag lördag söndag
+mandag tirsdag lørdag søndag
+janvier février avril juin juillet août septembre octobre novembre décembre lundi mardi mercredi
+jeudi vendredi
+samedi dimanche
+enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre lunes
+martes miércoles
+jueves viernes sábado domingo
+janeiro fevereiro março maio junho julho setembro outubro novembro dezembro segunda terça quarta
+quinta sexta
+gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre lunedì martedì mercoledì
+giovedì venerdì
+sabato domenica
+stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia
+poniedziałek
+wtorek środa czwartek piątek sobota niedziela
+января февраля марта апреля мая июня июля августа сентября октября ноября декабря понедельник
+вторник среда
+четверг пятница суббота воскресенье
+"""
+_NUMERALS = """
+two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand
+million first second third fourth fifth sixth seventh eighth ninth tenth
+zwei drei vier fünf sechs sieben acht neun zehn elf zwölf hundert tausend
+deux trois quatre cinq sept huit neuf dix onze douze cent mille
+dos tres cuatro cinco seis siete ocho nueve diez once doce cien mil
+ii iii iv vi vii viii ix xi xii xiii xiv xv xvi xvii xviii xix xx
+"""
+"""Numerals in words in English, German, French and Spanish, and Roman ones that are no other word."""
+_UNITS = """
+mm cm dm m km ft yd mi mg g kg t lb lbs oz ml cl dl l gal pt s ms min h w kw kwh mw v mv a ma hz
+khz mhz ghz kb mb gb tb kib mib gib c f usd eur gbp jpy chf euro euros dollar dollars
+"""
+_KINDS = (
+    dict.fromkeys(_NUMERALS.split(), "numerals")
+    | dict.fromkeys(_DATES.split(), "dates")
+    | dict.fromkeys([*NEGATIONS, "n"], "negations")  # n of French, beside "pas"
+)
+INFLECTIONS = "inflections"
+"""Other forms of a word, as in Polish after a negation. Alone they are no small difference."""
+_SHORTEST_STEM = 4
+_LONGEST_ENDING = 3
+_LONGEST_RUN = 8
+"""The characters of a run of a spaceless script that may be one negation with its word."""
+
+
+def kinds_of_run(run: Sequence[tuple[str, str]], are_spaceless: bool) -> Iterable[str]:
+    """Yield the kinds of a run of different words in two texts, "" for words of no kind.
+
+    run: the words that are aligned; an empty word stands for a gap. are_spaceless: all words are of
+    scripts that are written without spaces.
+    """
+    if are_spaceless:
+        one, other = ("".join(words) for words in zip(*run, strict=True))
+        negated = [any(part in text for part in _NEGATION_RUNS.split()) for text in (one, other)]
+        if len(one + other) <= _LONGEST_RUN and negated[0] != negated[1]:
+            return ["negations"]
+    return [kind for pair in run for kind in _kinds_of_words(*pair)]
+
+
+def _kinds_of_words(one: str, other: str) -> set[str]:
+    kinds = {_kind(word) for word in (one, other) if word}
+    if "negations" in kinds:  # "kein" for "ein", "without" for "with"
+        return {"negations"}
+    if one and other:
+        are_symbols = not any(character.isalnum() for character in one + other)
+        if are_symbols or one.rstrip("+#") == other.rstrip("+#"):  # c, c++ and c#
+            return {"symbols"}
+        is_number = _without_digits(one) == _without_digits(other)
+        is_unit = {one, other} <= set(_UNITS.split())
+        is_letter = len(one) == len(other) == 1 and one.isalpha() and other.isalpha()
+        if is_number or is_unit or (is_letter and one.isascii() and other.isascii()):
+            return {"numbers"}
+        if "" in kinds and _are_inflected(one, other):
+            return {INFLECTIONS}
+    return kinds
+
+
+def _are_inflected(one: str, other: str) -> bool:
+    """Say whether two words may be forms of one word: they are alike up to a short ending."""
+    stem = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    return stem >= _SHORTEST_STEM and max(len(one), len(other)) - stem <= _LONGEST_ENDING
+
+
+def _kind(word: str) -> str:
+    return "numbers" if word.lstrip("-")[:1].isnumeric() else _KINDS.get(word, "")
+
+
+def _without_digits(word: str) -> str:
+    return "".join(character for character in word if not character.isnumeric())
+
+
+_OPERATORS = re.compile(r"[%‰*/\\&@]|(?<=[\w+#])-+(?!\w|[ \t]*[\r\n])")
+"""Punctuation that may decide: percent, operators, and the minus of "A-", but not a broken word."""
+
+
+def symbols(text: str) -> list[str]:
+    """Return the symbols of a text, such as currencies, operators, emoji and percent signs, in order."""
+    operators = {match.start(): match.group() for match in _OPERATORS.finditer(text)}
+    return [
+        operators.get(place, character)
+        for place, character in enumerate(text)
+        if place in operators
+        or (not character.isalnum() and unicodedata.category(character)[0] == "S")
+    ]
+
+
+def guard_lines(
+    words: Sequence[str], guards: Sequence[str], guard_words: Collection[str]
+) -> list[str]:
+    """Return what a guard looks at: a line "KIND ELEMENT" for each element, in order.
+
+    words: those of a stored normal form. The elements of numbers are the distinct runs of words with
+    digits, the element of negations is how many there are, and the elements of words are those that
+    occur.
+    """
+    found: dict[str, set[str]] = {}
+    if Guard.NUMBERS in guards:
+        found["numbers"] = set(_runs_of_numbers(words))
+    if Guard.NEGATIONS in guards:
+        count = sum(1 for _ in _negations(words))
+        found["negations"] = {str(count)} if count else set()
+    if Guard.WORDS in guards:
+        found["words"] = {word for word in words if word in guard_words}
+    return [f"{kind} {element}" for kind, elements in found.items() for element in sorted(elements)]
+
+
+def elements_apart(
+    one: Sequence[str],
+    other: Sequence[str],
+    guards: Sequence[str],
+    guard_words: Collection[str],
+) -> dict[str, tuple[list[str], list[str]]]:
+    """Return the guards that differ between the words of two documents, in order.
+
+    Each has the elements of the first document only, and those of the second only.
+    """
+    apart = {}
+    for guard in guards:
+        lines = [guard_lines(words, [guard], guard_words) for words in (one, other)]
+        elements = [[line.removeprefix(f"{guard} ") for line in each] for each in lines]
+        if elements[0] != elements[1]:
+            a, b = elements
+            apart[guard] = ([x for x in a if x not in b], [x for x in b if x not in a])
+    return apart
+
+
+def is_counted(word: str, guards: Collection[str], guard_words: Collection[str]) -> bool:
+    """Say whether a guard counts a word, so that it is never left out as a stop word."""
+    return (
+        (Guard.NUMBERS in guards and _has_digit(word))
+        or (Guard.NEGATIONS in guards and (_is_negation(word) or word in _WORDS_OF_PHRASES))
+        or (Guard.WORDS in guards and word in guard_words)
+    )
+
+
+def _runs_of_numbers(words: Sequence[str]) -> Iterator[str]:
+    run: list[str] = []
+    for word in [*words, ""]:
+        if _has_digit(word):
+            run.append(word)
+        elif run:
+            yield " ".join(run)
+            run = []
+
+
+def _negations(words: Sequence[str]) -> Iterator[int]:
+    """Yield the place of each negation; of those that overlap the first counts, and the longest."""
+    place = 0
+    while place < len(words):
+        for length in range(LONGEST_PHRASE, 0, -1):
+            negation = " ".join(words[place : place + length])
+            if negation in NEGATION_PHRASES or (length == 1 and _is_negation(negation)):
+                yield place
+                break
+        place += length
+
+
+def _is_negation(word: str) -> bool:
+    return word in NEGATIONS or any(part in word for part in NEGATION_PARTS)
+
+
+def _has_digit(word: str) -> bool:
+    return any("0" <= character <= "9" for character in word)
