@@ -277,6 +277,7 @@ CREATE TABLE IF NOT EXISTS textsim.match (
     a integer NOT NULL,  -- the node with the lower id
     b integer NOT NULL,  -- the node with the higher id
     similarity double precision NOT NULL,  -- exact similarity of their documents
+    since timestamptz,  -- when an update found the match, if it is below unique_from of a unique corpus
     CHECK (a < b AND (similarity > 0 AND similarity <= 1 OR similarity = 2))
 );
 COMMENT ON TABLE textsim.match

@@ -228,6 +228,7 @@ DECLARE
     twin record;
 BEGIN
     IF outcome = 'twin' THEN
+        PERFORM textsim._count_twins(c.id, 1);
         SELECT n.nspname, r.relname INTO relation
         FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace
         WHERE r.oid = coalesce((SELECT s.relation FROM textsim.source s WHERE s.id = source),
@@ -277,6 +278,7 @@ BEGIN
     IF textsim._write_document(
         c, NULL, document_key, body, scope, textsim._new_expiry(c), unique_from) = 'twin'
     THEN
+        PERFORM textsim._count_twins(c.id, 1);
         RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body, scope, unique_from);
     END IF;
 END $$;

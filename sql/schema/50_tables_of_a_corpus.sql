@@ -27,7 +27,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Let the roles that may insert documents into a corpus use its sequences of ids.
+-- Let the roles that may insert documents into a corpus use its sequences, and readers see its count of refused twins.
 CREATE OR REPLACE FUNCTION textsim._grant_ids(corpus_id integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -35,17 +35,27 @@ DECLARE
 BEGIN
     FOR entry IN
         SELECT s.oid::regclass AS sequence,
+            CASE a.privilege_type WHEN 'INSERT' THEN 'USAGE' ELSE 'SELECT' END AS privilege,
             CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS role
         FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
         JOIN pg_class s ON s.oid IN (
             to_regclass(format('textsim.document_%s_id_seq', corpus_id)),
             to_regclass(format('textsim.node_%s_id_seq', corpus_id)),
+            to_regclass(format('textsim.twin_%s_seq', corpus_id)),
             'textsim.cluster_id_seq'::regclass)
-        WHERE c.oid = to_regclass('textsim.document_' || corpus_id)
-            AND a.grantee <> c.relowner AND a.privilege_type = 'INSERT'
+        WHERE c.oid = to_regclass('textsim.document_' || corpus_id) AND a.grantee <> c.relowner
+            AND (a.privilege_type = 'INSERT' OR a.privilege_type = 'SELECT' AND s.relname ~ '^twin')
     LOOP
-        EXECUTE format('GRANT USAGE ON SEQUENCE %s TO %s', entry.sequence, entry.role);
+        EXECUTE format('GRANT %s ON SEQUENCE %s TO %s', entry.privilege, entry.sequence, entry.role);
     END LOOP;
+END $$;
+
+-- Count twins that a unique corpus has kept out, also if their transaction is rolled back then. No writer waits for
+-- another one.
+CREATE OR REPLACE FUNCTION textsim._count_twins(corpus_id integer, twins integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM nextval(to_regclass(format('textsim.twin_%s_seq', corpus_id))) FROM generate_series(1, twins);
 END $$;
 
 -- The columns of a corpus that never change; a rebuild makes another corpus.
@@ -97,6 +107,8 @@ BEGIN
         WHERE i.exists;
     RETURN QUERY SELECT 'sequence', document || '_id_seq', format(
         'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id', document || '_id_seq', document);
+    RETURN QUERY SELECT 'sequence', s.name, format('CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id', s.name, document)
+        FROM (SELECT format('twin_%s_seq', c.id) AS name) s WHERE c.is_unique;
 END $$;
 
 -- Some servers that speak PostgreSQL's protocol accept advisory locks and do nothing.

@@ -153,8 +153,9 @@ DECLARE
     found record := textsim._find_links(c, threshold, nodes);
     stored bigint;
 BEGIN
-    INSERT INTO textsim.match (a, b, similarity)
-    SELECT f.a, f.b, f.similarity FROM unnest(found.lefts, found.rights, found.similarities) f (a, b, similarity)
+    INSERT INTO textsim.match (a, b, similarity, since)
+    SELECT f.a, f.b, f.similarity, CASE WHEN NOT textsim._is_match(f.similarity, textsim._unique_from(c)) THEN now() END
+    FROM unnest(found.lefts, found.rights, found.similarities) f (a, b, similarity)
     ON CONFLICT (a, b) DO NOTHING;
     GET DIAGNOSTICS stored = ROW_COUNT;
     DELETE FROM textsim.crowded k WHERE k.node = ANY (nodes);

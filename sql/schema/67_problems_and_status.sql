@@ -295,25 +295,27 @@ RETURN (
     FROM textsim._partitions(relation) p (oid) JOIN pg_class c ON c.oid = p.oid
     WHERE c.relkind = 'r');
 
--- How many documents a corpus has; above ten thousand an estimate from some 1,000 pages of its table.
+-- How many documents a corpus has, or another of its tables; above ten thousand an estimate from some 1,000 pages.
 -- The pages of the sample stay the same, so the estimate of a corpus that does not change stays the same, too. The
 -- planner's estimate would count the space of updated documents as documents until the next ANALYZE.
 --
 -- An error at the end of a block gives back the locks of the block, and variables keep their values. Otherwise a
 -- statement about a thousand corpora would hold locks of all their tables and indexes.
-CREATE OR REPLACE FUNCTION textsim._count_documents(c textsim.corpus, OUT documents bigint, OUT is_estimate boolean)
+CREATE OR REPLACE FUNCTION textsim._count_documents(
+    c textsim.corpus, pattern text DEFAULT 'document', OUT documents bigint, OUT is_estimate boolean)
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    condition text := textsim._alive(c, 'd');
-    pages bigint := pg_relation_size('textsim.document_' || c.id) / current_setting('block_size')::integer;
+    relation text := format('%s_%s', pattern, c.id);
+    condition text := CASE pattern WHEN 'document' THEN textsim._alive(c, 'd') END;
+    pages bigint := pg_relation_size('textsim.' || relation) / current_setting('block_size')::integer;
     share double precision := 100.0 * 1000 / greatest(pages, 1000);
 BEGIN
     EXECUTE format('SELECT count(*) FROM (SELECT FROM textsim.%I d WHERE true%s LIMIT 10001) s',
-        'document_' || c.id, condition) INTO documents;
+        relation, condition) INTO documents;
     is_estimate := documents > 10000;
     IF is_estimate THEN
         EXECUTE format('SELECT greatest($1, 100 / $2 * count(*)) FROM textsim.%I d '
-            'TABLESAMPLE SYSTEM ($2) REPEATABLE (1) WHERE true%s', 'document_' || c.id, condition)
+            'TABLESAMPLE SYSTEM ($2) REPEATABLE (1) WHERE true%s', relation, condition)
         INTO documents USING documents, share;
     END IF;
     RAISE SQLSTATE 'FREED';

@@ -197,6 +197,7 @@ BEGIN
         PERFORM textsim._set_aside(
             c, source, document_key, 'the corpus has this key from the table ' || other);
     ELSIF textsim._store_form(c, source, document_key, textsim._form(c, body), scope, expires_at) = 'twin' THEN
+        PERFORM textsim._count_twins(c.id, 1);
         SELECT * INTO twin FROM textsim._twins(c, document_key, body, scope) LIMIT 1;
         PERFORM textsim._set_aside(c, source, document_key, format(
             'it matches document "%s" with similarity %s, and the corpus is unique',

@@ -9,6 +9,11 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 20
 BEGIN ATOMIC
     VALUES
         ('textsim_documents', 'Documents of the corpus; above ten thousand an estimate.'),
+        ('textsim_clustered_share', 'Share of the documents of a tracked corpus that are in clusters, from 0 to 1.'),
+        ('textsim_refused_twins_total', 'Documents that a unique corpus has kept out as twins, once for each attempt.'),
+        ('textsim_doubtful_pairs', 'Pairs of a tracked unique corpus that wait for a judgement, as of the last update; at '
+            'most ten thousand are counted.'),
+        ('textsim_doubtful_age_seconds', 'Age of the oldest doubtful pair; 0 if there is none.'),
         ('textsim_pending_documents', 'Documents that wait in the log, by the kind of their entries: change, words or '
             'cluster. Above ten thousand an estimate.'),
         ('textsim_pending_tables', 'Attached tables that wait for a comparison with their documents.'),
@@ -58,6 +63,46 @@ BEGIN
     GROUP BY s.state;
 END $$;
 
+-- What was merged, and what waits for a judgement: NULL if the corpus does not keep it, or if its tables are damaged.
+-- The error at the end gives back the locks, as in _count_documents.
+CREATE OR REPLACE FUNCTION textsim._merge_figures(
+    c textsim.corpus, OUT refused_twins bigint, OUT clustered bigint, OUT doubtful bigint,
+    OUT doubtful_age double precision)
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    counter regclass := to_regclass(format('textsim.twin_%s_seq', c.id));
+BEGIN
+    IF has_sequence_privilege(counter, 'SELECT') THEN
+        -- pg_sequence_last_value() would keep its lock.
+        EXECUTE format('SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END FROM %s s', counter)
+        INTO refused_twins;
+    END IF;
+    IF EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = c.id) THEN
+        clustered := (SELECT m.documents FROM textsim._count_documents(c, 'member') m);
+        IF c.unique_from IS NOT NULL THEN
+            EXECUTE format($query$
+                SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(p.since)), 0)
+                FROM (
+                    SELECT m.since
+                    FROM textsim.%1$I m
+                    JOIN textsim.%2$I x ON x.node = m.a JOIN textsim.%3$I d ON d.id = x.document_id
+                    JOIN textsim.%2$I y ON y.node = m.b JOIN textsim.%3$I e ON e.id = y.document_id
+                    WHERE NOT textsim._is_match(m.similarity, $1)%4$s%5$s AND NOT EXISTS (
+                        SELECT FROM textsim.judgement j
+                        WHERE j.origin = $2 AND j.a = least(d.key COLLATE "C", e.key)
+                            AND j.b = greatest(d.key COLLATE "C", e.key))
+                    LIMIT 10000
+                ) p
+                $query$, 'match_' || c.id, 'node_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'),
+                textsim._alive(c, 'e'))
+            INTO doubtful, doubtful_age USING c.unique_from, coalesce(c.origin, c.id);
+        END IF;
+    END IF;
+    RAISE SQLSTATE 'FREED';
+EXCEPTION WHEN SQLSTATE 'FREED' OR undefined_table OR undefined_column OR insufficient_privilege THEN
+    RETURN;
+END $$;
+
 CREATE OR REPLACE FUNCTION textsim._corpus_metrics(c textsim.corpus)
 RETURNS TABLE (name text, labels jsonb, value double precision)
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
@@ -75,8 +120,17 @@ BEGIN
         )
         SELECT f.name, jsonb_build_object('corpus', c.name) || coalesce(f.labels, '{}'), f.value::float8
         FROM (
-            SELECT 'textsim_documents' AS name, NULL::jsonb AS labels, d.documents::float8 AS value
+            SELECT m.name, NULL::jsonb AS labels, m.value
             FROM textsim._count_documents(c) d
+            CROSS JOIN textsim._merge_figures(c) g
+            CROSS JOIN LATERAL (VALUES
+                ('textsim_documents', d.documents::float8),
+                ('textsim_clustered_share', g.clustered / greatest(g.clustered, d.documents, 1)::float8),
+                ('textsim_refused_twins_total', g.refused_twins),
+                ('textsim_doubtful_pairs', g.doubtful),
+                ('textsim_doubtful_age_seconds', g.doubtful_age)
+            ) m (name, value)
+            WHERE m.value IS NOT NULL
             UNION ALL
             SELECT 'textsim_pending_tables', NULL, w.documents FROM waiting w WHERE w.kind = 'compare'
             UNION ALL

@@ -74,6 +74,7 @@ BEGIN
     PERFORM textsim._check_given('the role', role IS NOT NULL);
     EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
     EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA textsim TO %s', role);
+    PERFORM textsim._grant_ids(c.id) FROM textsim.corpus c;
 END $$;
 COMMENT ON FUNCTION textsim.grant_reader(regrole)
     IS 'Lets a role search every corpus, including corpora that are created later.';
@@ -94,6 +95,7 @@ BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
     EXECUTE format('GRANT SELECT ON %s, %s TO %s',
         shared, array_to_string(textsim._tables_of(c.id), ', '), role);
+    PERFORM textsim._grant_ids(c.id);
 END $$;
 COMMENT ON FUNCTION textsim.grant_reader(regrole, text)
     IS 'Lets a role search one corpus and read its judgements. The role can also read what all corpora share: their '

@@ -206,6 +206,7 @@ def test_the_dashboard_and_the_rules_use_metrics_that_exist(connection: Connecti
         assert set(re.findall(r"textsim_\w+", text)) <= names
     shown = set(re.findall(r"textsim_\w+", " ".join(expressions())))
     assert {name for name in names if "timestamp" not in name} - shown == {
+        "textsim_doubtful_age_seconds",
         "textsim_pending_tables",
         "textsim_worker_clustered_documents_total",
     }
@@ -232,6 +233,8 @@ ALERTS: dict[str, dict[str, str]] = {
     "TextsimWorkerRetries": {'textsim_worker_retries_total{worker="w"}': "0+1x20"},
     "TextsimFailedDocuments": {'textsim_failed_documents{corpus="c"}': "1x20"},
     "TextsimTableProblem": {'textsim_table_problems{corpus="c"}': "2x20"},
+    "TextsimDoubtfulWait": {'textsim_doubtful_age_seconds{corpus="c"}': "86400+60x20"},
+    "TextsimManyTwins": {'textsim_refused_twins_total{corpus="c"}': "0+60x20"},
 }
 """By alert: series that fire it, one value for each minute."""
 NOTHING: tuple[str, dict[str, str]] = ("nothing", {})
@@ -246,6 +249,9 @@ WELL = {
     'textsim_worker_retries_total{worker="w"}': "7x20",
     'textsim_failed_documents{corpus="c"}': "0x20",
     'textsim_table_problems{corpus="c"}': "0x20",
+    'textsim_doubtful_age_seconds{corpus="c"}': "3600+60x20",
+    'textsim_refused_twins_total{corpus="c"}': "0+30x20",
+    'textsim_written_documents_total{corpus="c"}': "0+50x20",
 }
 
 
@@ -286,7 +292,9 @@ def test_postgres_exporter_gives_the_same_metrics(
     database_url: str, db: ts.Database, connection: Connection
 ) -> None:
     exporter = program("prometheus-postgres-exporter")
-    db.create_corpus("c", is_unique=True).add("a", "some text")
+    corpus = db.create_corpus("c", is_unique=True, unique_from=0.9)
+    corpus.track()
+    corpus.add("a", "some text")
     with psycopg.connect(database_url) as opened:
         host, socket_port = opened.info.host, opened.info.port
         name, user = opened.info.dbname, opened.info.user

@@ -63,6 +63,7 @@ BY_NAME = {
         "mode": "queue",
         "existing": "compare",
         "kind": "change",
+        "pattern": "document",
         "version": "NEW",
         "alias": "d",
         "privilege": "SELECT",

@@ -234,6 +234,7 @@ WITH_SUBTRANSACTIONS = {
     "_moment",
     "_differing_rows",
     "_count_documents",
+    "_merge_figures",
     "_corpus_metrics",
     "status",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -28,7 +29,7 @@ def values(connection: Connection, **labels: str) -> dict[str, float]:
 def test_each_metric_is_described_and_named_by_the_convention(
     db: ts.Database, connection: Connection
 ) -> None:
-    connection.execute("SELECT textsim.create_corpus('c', is_unique => true), textsim.track('c')")
+    db.create_corpus("c", is_unique=True, unique_from=0.9).track()
     connection.execute(statements.REPORT_WORKER.encode(), report())
     described = dict(
         connection.execute("SELECT name, help FROM textsim._metric_descriptions()").fetchall()
@@ -56,8 +57,7 @@ def test_figures_of_all_corpora_hold_few_locks(db: ts.Database, connection: Conn
     """The table of locks has room for some thousands, and every session needs some."""
     statements = ["SELECT count(*) FROM textsim.metrics"]
     statements += ["SELECT s.* FROM textsim.corpus c CROSS JOIN LATERAL textsim.status(c.name) s"]
-    connection.execute("SELECT textsim.create_corpus('c', keep_for => '1 day')")
-    connection.execute("SELECT textsim.track('c')")
+    db.create_corpus("c", keep_for="1 day", is_unique=True, unique_from=0.9).track()
     for statement in statements:
         with connection.transaction():
             connection.execute(statement.encode())
@@ -136,7 +136,7 @@ def test_a_reader_sees_the_corpora_that_it_may_read(
     server: Server, db: ts.Database, connection: Connection
 ) -> None:
     for name in ("a", "b"):
-        db.create_corpus(name).add("x", TEXT)
+        db.create_corpus(name, is_unique=True).add("x", TEXT)
     names = b"SELECT DISTINCT labels ->> 'corpus' FROM textsim.metrics WHERE labels ? 'corpus'"
     with new_role(server, f"{database_of(db.url)}_reader") as role:
         connection.execute("SELECT textsim.grant_reader(%s::regrole, 'a')", [f'"{role}"'])
@@ -144,8 +144,90 @@ def test_a_reader_sees_the_corpora_that_it_may_read(
             with psycopg.connect(as_role(db.url, role)) as reader:
                 reader.execute("SET TRANSACTION READ ONLY")
                 assert reader.execute(names).fetchall() == [("a",)]
+                assert values(reader, corpus="a")["textsim_refused_twins_total"] == 0
         finally:
             connection.execute(f'DROP OWNED BY "{role}"'.encode())
+
+
+def test_every_refused_twin_is_counted(db: ts.Database, connection: Connection) -> None:
+    corpus = db.create_corpus("c", threshold=0.6, recall=1, is_unique=True)
+    corpus.add("a", TEXT)
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', mode => 'inline')")
+
+    def refuse_add(name: str) -> None:
+        with pytest.raises(ts.DuplicateError):
+            corpus.add(name, TEXT + " now")
+
+    def refuse_sql(statement: str) -> None:
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            connection.execute(statement.encode(), {"text": TEXT + " now"})
+
+    attempts: dict[str, tuple[Callable[[], object], int]] = {
+        "add": (lambda: refuse_add("b"), 1),
+        "add_unique": (lambda: corpus.add_unique("b", TEXT), 1),
+        "add_many": (lambda: corpus.add_many({"a": TEXT, "b": TEXT, "c": TEXT, "d": "new"}), 2),
+        "add in SQL": (lambda: refuse_sql("SELECT textsim.add('c', 'b', %(text)s)"), 1),
+        "add_unique in SQL": (
+            lambda: connection.execute("SELECT textsim.add_unique('c', 'b', %s)", [TEXT]),
+            1,
+        ),
+        "a row": (lambda: refuse_sql("INSERT INTO t VALUES ('r', %(text)s)"), 1),
+        "a forced one": (lambda: corpus.add("f", TEXT + " now", force=True), 0),
+        "the same text": (lambda: corpus.add("a", TEXT), 0),
+    }
+    refused = 0
+    for name, (attempt, twins) in attempts.items():
+        attempt()
+        refused += twins
+        assert values(connection, corpus="c")["textsim_refused_twins_total"] == refused, name
+
+
+def test_doubtful_pairs_and_their_age(db: ts.Database, connection: Connection) -> None:
+    corpus = db.create_corpus(
+        "c", shingle="word:1", threshold=0.5, recall=1, is_unique=True, unique_from=0.95
+    )
+    corpus.track()
+
+    def doubtful() -> tuple[float, float]:
+        corpus.update_clusters()
+        figures = values(connection, corpus="c")
+        assert figures["textsim_doubtful_pairs"] == len(list(corpus.doubtful()))
+        return figures["textsim_doubtful_pairs"], figures["textsim_clustered_share"]
+
+    assert doubtful() == (0, 0)
+    assert values(connection, corpus="c")["textsim_doubtful_age_seconds"] == 0
+    for key in ("a", "b", "c"):
+        corpus.add(key, f"{TEXT} {key}")
+    corpus.add("d", "nothing like it")
+    assert doubtful() == (3, 0.75)
+    connection.execute("UPDATE textsim.match_1 SET since = since - interval '1 hour' WHERE a = 1")
+    assert 3600 <= values(connection, corpus="c")["textsim_doubtful_age_seconds"] < 4000
+    corpus.judge("a", "b", "unsure")
+    assert doubtful() == (2, 0.75)
+    corpus.judge("a", "c", "same")
+    # The judgement counts before the clusters are updated.
+    assert values(connection, corpus="c")["textsim_doubtful_pairs"] == 1
+    assert doubtful() == (1, 0.75)
+    corpus.judge("b", "c", "different")
+    assert doubtful() == (0, 0.5)
+    assert values(connection, corpus="c")["textsim_doubtful_age_seconds"] == 0
+
+
+def test_a_damaged_corpus_has_the_other_figures(db: ts.Database, connection: Connection) -> None:
+    for name in ("a", "b"):
+        corpus = db.create_corpus(name, is_unique=True, unique_from=0.9)
+        corpus.track()
+        corpus.add("x", TEXT)
+        corpus.update_clusters()
+    whole = values(connection, corpus="b")
+    statements = ["DROP TABLE textsim.match_1", "DROP TABLE textsim.member_1"]
+    for statement in [*statements, "DROP SEQUENCE textsim.twin_1_seq"]:
+        connection.execute(statement.encode())
+        assert values(connection, corpus="b").keys() == whole.keys(), statement
+        assert values(connection, corpus="a")["textsim_documents"] == 1, statement
+    assert corpus.add_unique("y", TEXT)
+    assert db.corpus("a").add_unique("y", TEXT)
 
 
 @pytest.mark.more

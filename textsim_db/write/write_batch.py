@@ -125,6 +125,8 @@ def write(
         left_out = _twins(cursor, store, batch, decision, unique_from)
     left_out = _without_standing(cursor, corpus, batch, outcome, left_out)
     outcome[[twin.place for twin in left_out]] = TWIN
+    if left_out:
+        cursor.execute(statements.COUNT_TWINS, [corpus.id, len(left_out)])
     _update(cursor, corpus, batch, decision, source_id)
     added = np.flatnonzero(outcome == ADDED)
     if len(added):
