@@ -66,7 +66,8 @@ CREATE OR REPLACE FUNCTION textsim._tables_of(corpus_id integer) RETURNS regclas
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN array(
     SELECT r.oid::regclass FROM pg_class r
-    WHERE r.oid = ANY (textsim._corpus_tables()) AND r.relname ~ ('_' || corpus_id || '$'));
+    WHERE r.oid = ANY (textsim._corpus_tables()) AND r.relname ~ ('_' || corpus_id || '$')
+    ORDER BY r.oid);
 
 CREATE OR REPLACE FUNCTION textsim.grant_reader(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -86,7 +87,7 @@ DECLARE
     -- Without the patterns, because new corpora copy the rights of the patterns, and without the parent of all
     -- corpora's tables, which would count their rows.
     shared text := (
-        SELECT string_agg(r.oid::regclass::text, ', ')
+        SELECT string_agg(r.oid::regclass::text, ', ' ORDER BY r.oid)
         FROM pg_class r
         WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind IN ('r', 'v')
             AND r.oid <> ALL (textsim._corpus_tables() || 'textsim.corpus_table'::regclass));
