@@ -140,6 +140,7 @@ def test_check_lists_twins(db: ts.Database, connection: Connection) -> None:
     corpus = with_twins(db, 2)
     assert corpus.check() == []
     connection.execute("UPDATE textsim.corpus SET is_unique = true")
+    connection.execute("CREATE SEQUENCE textsim.twin_1_seq OWNED BY textsim.document_1.id")
     connection.execute("UPDATE textsim.corpus c SET created_with = textsim._settings(c)")
     connection.execute("SELECT textsim._make_functions(1)")
     way_out = "remove one of the two documents or rows, or judge the two different"
