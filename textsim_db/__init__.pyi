@@ -1,5 +1,6 @@
 from textsim_db.cluster.pair_groups import group_pairs as group_pairs
 from textsim_db.corpus import Corpus as Corpus
+from textsim_db.corpus.compare_texts import clusters as clusters, pairs as pairs
 from textsim_db.corpus.database import Database as Database, connect as connect, install as install
 from textsim_db.corpus.dedupe_frame import (
     FrameReport as FrameReport,

@@ -85,7 +85,7 @@ def test_pairs_that_nobody_judged(
     assert corpus.check() == []
 
 
-def differing(connection: Connection, pair: ts.Pair) -> tuple[str, ...]:
+def differing(connection: Connection, pair: ts.Pair[str]) -> tuple[str, ...]:
     query = "SELECT textsim.differs('c', %s, %s)"
     ((kinds,),) = connection.execute(query, [pair.a, pair.b]).fetchall()
     return tuple(kinds)

@@ -147,7 +147,7 @@ def test_while_pairs_are_read_the_pages_show_those_of_random_documents(
     is_released = threading.Event()
 
     class Slow(CorpusDocuments):
-        def pairs(self) -> Generator[Pair, None, None]:
+        def pairs(self) -> Generator[Pair[str], None, None]:
             is_released.wait()
             yield from super().pairs()
 

@@ -18,13 +18,13 @@ from textsim_db.review.side_by_side import begin_of, compare_texts, summary
 from textsim_db.review.survey import read_pairs
 
 
-def pairs_of(pairs: list[Pair], threshold: float = 0.5) -> Pairs:
+def pairs_of(pairs: list[Pair[str]], threshold: float = 0.5) -> Pairs:
     *_, found = read_pairs(pairs, threshold)
     assert isinstance(found, Pairs)
     return found
 
 
-def random_pairs(rng: random.Random, documents: int, count: int) -> list[Pair]:
+def random_pairs(rng: random.Random, documents: int, count: int) -> list[Pair[str]]:
     keys = [f"k{i:03}" for i in range(documents)]
     chosen = {tuple(sorted(rng.sample(keys, 2))) for _ in range(count)}
     return [Pair(a, b, rng.randrange(30, 101) / 100) for a, b in sorted(chosen)]

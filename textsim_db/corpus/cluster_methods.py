@@ -57,7 +57,7 @@ class ClusterMethods(CheckedArguments):
         measure: str = "jaccard",
         language: str | None = None,
         scope: Scope | None = None,
-    ) -> Results[Pair]:
+    ) -> Results[Pair[str]]:
         """Return all pairs of similar documents, each pair once and verified exactly.
 
         In each pair a < b. The pairs come from one snapshot, whose transaction stays open until the
@@ -229,7 +229,7 @@ class ClusterMethods(CheckedArguments):
         return ResultList(inspected)
 
     def differences(
-        self, pairs: Iterable[Pair | tuple[Key, Key]]
+        self, pairs: Iterable[Pair[str] | tuple[Key, Key]]
     ) -> Generator[PairDifferences, None, None]:
         """Yield where the documents of each pair differ, word by word.
 
@@ -261,7 +261,7 @@ class ClusterMethods(CheckedArguments):
                     raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
             yield from explanation.differences_of(part, forms)
 
-    def _two_keys(self, pair: Pair | tuple[Key, Key]) -> tuple[str, str]:
+    def _two_keys(self, pair: Pair[str] | tuple[Key, Key]) -> tuple[str, str]:
         if not isinstance(pair, tuple | list) or len(pair) < 2:
             raise ConfigurationError(f"a pair is {pair!r:.100}; expected two keys such as (a, b)")
         return self._key(pair[0]), self._key(pair[1])

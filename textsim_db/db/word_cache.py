@@ -59,7 +59,9 @@ class WordCache:
     by their bytes; the hash only finds the slot.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_bounded: bool = True) -> None:
+        """Make an empty cache; without a bound it keeps all words, whatever memory they take."""
+        self._is_bounded = is_bounded
         self.clear()
 
     def clear(self) -> None:
@@ -77,7 +79,7 @@ class WordCache:
         """Add words with different hashes, and skip words whose hash is cached already."""
         lengths = words.ends - words.starts
         long_bytes = int((lengths[lengths > _INLINE] + 7).sum())
-        if (
+        if self._is_bounded and (
             self._count + len(ids) > MAX_CACHED_WORDS
             or self._bytes_used + long_bytes > MAX_LONG_BYTES
         ):

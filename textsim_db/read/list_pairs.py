@@ -150,7 +150,7 @@ class Exceptions(NamedTuple):
         return a in self.forced or b in self.forced or (a, b) in self.different
 
 
-def twins(store: Store) -> Iterator[Pair]:
+def twins(store: Store) -> Iterator[Pair[str]]:
     """Yield each pair of documents of a unique corpus that match and should not stand side by side."""
     # pairs() opens a connection of its own, and the pool may have only one.
     with autocommit(store.engine) as connection:

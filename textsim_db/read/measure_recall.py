@@ -93,7 +93,7 @@ class _SampleComparison:
         self._index = make_index(self._sample_rows)
         # It counts a pair of two documents of the sample from both sides.
         self._histogram = np.zeros(BINS + 1, np.int64)
-        self._pairs: list[tuple[Pair, bool]] = []
+        self._pairs: list[tuple[Pair[str], bool]] = []
         self._is_reached: dict[str, bool] = {}
 
     def report(self, with_words: int, progress: Callable[[int, int], None] | None) -> RecallReport:

@@ -85,7 +85,7 @@ class RecallReport(NamedTuple):
     """The part of `histogram` whose two documents are both in the sample."""
     candidates: list[int]
     """The number of candidates of each sampled document."""
-    missed: list[Pair]
+    missed: list[Pair[str]]
     """The matching pairs that share no bucket, the most similar first."""
     lost: list[str]
     """The sampled documents that share a bucket with none of their matches."""

@@ -14,11 +14,11 @@ _SHOWN_KEYS = 20
 """The keys of a cluster that a notebook shows."""
 
 
-class Pair(NamedTuple):
+class Pair(NamedTuple, Generic[Key]):
     """Two matching documents, with the keys `a` < `b`, and their exact similarity."""
 
-    a: str
-    b: str
+    a: Key
+    b: Key
     similarity: float
 
 

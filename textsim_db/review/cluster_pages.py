@@ -107,7 +107,7 @@ class ClusterPages:
 
 def _pair_of(
     pairs: Pairs, first: str, key: str, similarities: dict[tuple[str, str], float | None]
-) -> Pair:
+) -> Pair[str]:
     """Return a member beside the representative; the similarity of documents that are no pair is NaN."""
     names = min(first, key), max(first, key)
     number = pairs.number(*names)
@@ -115,11 +115,11 @@ def _pair_of(
     return _shown_pair(first, key, similarity)
 
 
-def _shown_pair(a: str, b: str, similarity: float | None) -> Pair:
+def _shown_pair(a: str, b: str, similarity: float | None) -> Pair[str]:
     return Pair(a, b, math.nan if similarity is None else similarity)
 
 
-def _neighbours(pairs: Pairs, clusters: Clusters, cluster: ShownCluster) -> Iterator[Pair]:
+def _neighbours(pairs: Pairs, clusters: Clusters, cluster: ShownCluster) -> Iterator[Pair[str]]:
     """Yield the most similar pairs of a member and a document outside, one for each such cluster."""
     is_member = np.zeros(len(pairs.keys), np.bool_)
     numbers = [pairs.document(key) for key in cluster.keys]

@@ -38,7 +38,7 @@ _PAIRS_AT_ONCE = 10_000
 class RandomMatches(NamedTuple):
     documents: int
     """The number of random documents that exist."""
-    pairs: list[Pair]
+    pairs: list[Pair[str]]
     """A pair for each match of each of these documents; it comes twice if both are among them."""
 
 
@@ -116,12 +116,12 @@ class CorpusDocuments:
             return None
         return self._corpus._current.search(random_matches, self._criterion, DRAWN_DOCUMENTS, _SEED)
 
-    def pairs(self) -> Generator[Pair, None, None]:
+    def pairs(self) -> Generator[Pair[str], None, None]:
         with closing(self._pairs) as pairs:
             for part in cut(pairs, _PAIRS_AT_ONCE, lambda _: 0):
                 yield from self._of_source(part)
 
-    def _of_source(self, pairs: list[Pair]) -> list[Pair]:
+    def _of_source(self, pairs: list[Pair[str]]) -> list[Pair[str]]:
         if self._source_id is None:
             return pairs
         traits = self.traits(sorted({key for pair in pairs for key in pair[:2]}))

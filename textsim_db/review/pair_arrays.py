@@ -92,7 +92,7 @@ class Pairs:
     def __len__(self) -> int:
         return int(self.histogram.sum())
 
-    def pair(self, number: int) -> Pair:
+    def pair(self, number: int) -> Pair[str]:
         left, right, similarity = (column[number] for column in self.links)
         return Pair(self.keys[left], self.keys[right], float(similarity))
 
@@ -188,7 +188,7 @@ class Pairs:
         root = int(np.argmax(sizes))
         return Largest(int(sizes[root]), self.keys[root])
 
-    def beside(self, threshold: float, count: int) -> tuple[list[Pair], list[Pair]]:
+    def beside(self, threshold: float, count: int) -> tuple[list[Pair[str]], list[Pair[str]]]:
         """Return the kept pairs just above and just below a threshold, the nearest first."""
         similarity = self.links.similarity
         above = np.flatnonzero(similarity >= threshold)

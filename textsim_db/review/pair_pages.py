@@ -199,15 +199,15 @@ class PairList:
         is_listed = position < len(self) and self._places[position] == place
         return position if is_listed else None
 
-    def from_place(self, place: int) -> Iterator[tuple[int, Pair]]:
+    def from_place(self, place: int) -> Iterator[tuple[int, Pair[str]]]:
         """Yield places and pairs from a place on; with a text, only as many as a page can read."""
         return self._with_text(self._places[np.searchsorted(self._places, place) :])
 
-    def before(self, place: int) -> Iterator[tuple[int, Pair]]:
+    def before(self, place: int) -> Iterator[tuple[int, Pair[str]]]:
         """Yield places and pairs before a place, the last one first, as from_place does."""
         return self._with_text(self._places[: np.searchsorted(self._places, place)][::-1])
 
-    def _with_text(self, places: Int64Array) -> Iterator[tuple[int, Pair]]:
+    def _with_text(self, places: Int64Array) -> Iterator[tuple[int, Pair[str]]]:
         pairs = ((place, self._pairs.pair(int(self._order[place]))) for place in map(int, places))
         if not self._choice.text:
             yield from pairs
@@ -217,7 +217,7 @@ class PairList:
             texts = self._texts_of(sorted({key for _, pair in part for key in pair[:2]}))
             yield from (each for each in part if self._has_text(each[1], texts))
 
-    def _has_text(self, pair: Pair, texts: Mapping[str, Text]) -> bool:
+    def _has_text(self, pair: Pair[str], texts: Mapping[str, Text]) -> bool:
         wanted = self._choice.text.casefold()
         return any(
             wanted in key.casefold() or (key in texts and wanted in texts[key].text.casefold())
@@ -345,5 +345,5 @@ class PairPages:
         return see("pair?" + choice.query(a=undone.a, b=undone.b) if undone else "pairs")
 
 
-def _query(choice: Filter, pair: Pair) -> str:
+def _query(choice: Filter, pair: Pair[str]) -> str:
     return choice.query(a=pair.a, b=pair.b)

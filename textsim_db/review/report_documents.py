@@ -207,7 +207,7 @@ class ReportDocuments:
         """Return None: all pairs come at once."""
         return
 
-    def pairs(self) -> Generator[Pair, None, None]:
+    def pairs(self) -> Generator[Pair[str], None, None]:
         """Yield each removed record with the record that was kept."""
         for kept, removed, similarity in self._report.removed:
             a, b = sorted((self._names[kept], self._names[removed]))

@@ -99,7 +99,7 @@ class Site:
                 raise DocumentNotFound(f'there is no document "{shown(key)}"')
         return [texts[key] for key in keys]
 
-    def rows(self, pairs: list[Pair], judgements: Judgements) -> list[Mapping[str, object]]:
+    def rows(self, pairs: list[Pair[str]], judgements: Judgements) -> list[Mapping[str, object]]:
         """Return pairs as a table shows them, with the first difference of their texts."""
         keys = sorted({key for pair in pairs for key in pair[:2]})
         texts = self.reviewed.texts(keys) if keys else {}

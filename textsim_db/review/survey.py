@@ -122,14 +122,14 @@ class Survey:
                     warned.append(number)
         return np.array(warned, np.int64)
 
-    def _until_stopped(self, pairs: Iterable[Pair]) -> Generator[Pair, None, None]:
+    def _until_stopped(self, pairs: Iterable[Pair[str]]) -> Generator[Pair[str], None, None]:
         for pair in pairs:
             if self._is_stopped.is_set():
                 return
             yield pair
 
 
-def read_pairs(pairs: Iterable[Pair], threshold: float) -> Iterator[int | Pairs]:
+def read_pairs(pairs: Iterable[Pair[str]], threshold: float) -> Iterator[int | Pairs]:
     numbers: dict[str, int] = {}
     forest = Forest()
     histogram = np.zeros(HUNDREDTHS + 1, np.int64)
