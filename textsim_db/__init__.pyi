@@ -37,6 +37,7 @@ from textsim_db.measures.explanation import (
 from textsim_db.results import (
     Activity as Activity,
     AddReport as AddReport,
+    Answer as Answer,
     Boilerplate as Boilerplate,
     Candidate as Candidate,
     ChangeReport as ChangeReport,
@@ -55,6 +56,7 @@ from textsim_db.results import (
     Match as Match,
     Member as Member,
     Metric as Metric,
+    Outcome as Outcome,
     Pair as Pair,
     PartialMatch as PartialMatch,
     Passage as Passage,

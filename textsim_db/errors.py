@@ -41,9 +41,9 @@ class DuplicateError(TextsimError):
     def __init__(self, corpus: str, key: str, matches: Sequence[Match]) -> None:
         best = matches[0]
         super().__init__(
-            f'document "{shown(key[:100])}" was not added: it matches document '
-            f'"{shown(best.key[:100])}" with similarity {best.similarity:.3f}, and the corpus '
-            f'"{shown(corpus)}" keeps near-duplicates out; remove or change one of the two'
+            f'document "{shown(key[:100])}" was not added: it is a twin of document '
+            f'"{shown(best.key[:100])}" of the corpus "{shown(corpus)}", with similarity '
+            f"{best.similarity:.3f}"
         )
         self.key = key
         self.matches = list(matches)

@@ -266,36 +266,114 @@ BEGIN
     RETURN c;
 END $$;
 
+-- How many documents are compared as siblings of a new document; three times as many are read of each bucket.
+CREATE OR REPLACE FUNCTION textsim._most_siblings() RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
+
+-- The best matches beside which a document was stored and that nobody has judged: the doubtful ones, then siblings.
+-- All texts of one template may be siblings, so only those that share the most buckets are compared.
+CREATE OR REPLACE FUNCTION textsim._near_misses(
+    c textsim.corpus, document_key text, unique_from double precision)
+RETURNS TABLE (outcome text, key text, similarity double precision, differs text[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    d record;
+    form text;
+BEGIN
+    unique_from := greatest(unique_from, textsim._unique_from(c));
+    IF c.guards = '{}' AND unique_from <= c.threshold THEN
+        RETURN;
+    END IF;
+    EXECUTE format(
+        'SELECT d.normal_form, d.word_ids, d.shingle_count, d.part, d.guard, '
+            'textsim._stored_buckets($2, d.signature, d.part) AS buckets FROM textsim.%I d WHERE d.key = $1',
+        'document_' || c.id)
+    INTO d USING document_key, c;
+    form := textsim._stored_form(c.id, d.word_ids, d.normal_form);
+    RETURN QUERY EXECUTE format($query$
+        SELECT b.outcome, b.key, b.similarity, textsim._differs($1, $4, $5, b.key, b.guard)
+        FROM (
+            SELECT m.*
+            FROM (
+                SELECT 'doubtful' AS outcome, s.key, s.similarity, s.guard
+                FROM textsim._search(
+                    $1, $6, NULL, $4, NULL, $7, $2, ($1).threshold, NULL, NULL, $8, $5) s
+                WHERE $9 > ($1).threshold AND NOT textsim._is_match(s.similarity, $9)
+                UNION ALL
+                SELECT 'sibling', e.key, v.similarity, e.guard
+                FROM (
+                    SELECT r.document_id
+                    FROM unnest(CASE WHEN $5 IS NOT NULL THEN $6 END) q (bucket)
+                    CROSS JOIN LATERAL (
+                        SELECT r.document_id FROM textsim.%1$I r WHERE r.bucket = q.bucket
+                        LIMIT 3 * textsim._most_siblings()) r
+                    JOIN textsim.%2$I e ON e.id = r.document_id
+                    WHERE e.guard <> $5 AND e.part IS NOT DISTINCT FROM $8%3$s
+                    GROUP BY r.document_id ORDER BY count(*) DESC, r.document_id LIMIT textsim._most_siblings()
+                ) r
+                JOIN textsim.%2$I e ON e.id = r.document_id
+                CROSS JOIN LATERAL (
+                    SELECT textsim._jaccard($3, textsim._shingles_of_form(
+                        textsim._stored_form(($1).id, e.word_ids, e.normal_form), ($1).unit, ($1).shingle_length))
+                        AS similarity
+                    OFFSET 0  -- computed once
+                ) v
+                WHERE textsim._is_match(v.similarity, ($1).threshold)
+            ) m
+            WHERE NOT EXISTS (
+                SELECT FROM textsim.judgement j
+                WHERE j.origin = coalesce(($1).origin, ($1).id)
+                    AND j.a = least(m.key COLLATE "C", $2) AND j.b = greatest(m.key COLLATE "C", $2))
+            ORDER BY m.outcome, m.similarity DESC, m.key COLLATE "C" LIMIT 10
+        ) b
+        ORDER BY b.outcome, b.similarity DESC, b.key COLLATE "C"
+        $query$, 'band_' || c.id, 'document_' || c.id, textsim._alive(c, 'e'))
+    USING c, document_key, textsim._shingles_of_form(form, c.unit, c.shingle_length), form, d.guard, d.buckets,
+        d.shingle_count, d.part, unique_from;
+END $$;
+
 -- The work of add_unique(), because a plpgsql parameter and column cannot both be named key.
 CREATE OR REPLACE FUNCTION textsim._add_unique(
     corpus text, document_key text, body text, scope text, unique_from double precision)
-RETURNS TABLE (key text, similarity double precision)
+RETURNS TABLE (outcome text, key text, similarity double precision, differs text[])
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
 BEGIN
     PERFORM textsim._part_of(c, scope), textsim._check_document(c, document_key, body, scope);
-    IF textsim._write_document(
-        c, NULL, document_key, body, scope, textsim._new_expiry(c), unique_from) = 'twin'
-    THEN
+    outcome := textsim._write_document(
+        c, NULL, document_key, body, scope, textsim._new_expiry(c), unique_from);
+    IF outcome = 'twin' THEN
         PERFORM textsim._count_twins(c.id, 1);
-        RETURN QUERY SELECT * FROM textsim._twins(c, document_key, body, scope, unique_from);
+        RETURN QUERY SELECT 'twin', t.*, '{}'::text[] FROM textsim._twins(c, document_key, body, scope, unique_from) t;
+        RETURN;
     END IF;
+    IF outcome = 'written' THEN
+        RETURN QUERY SELECT * FROM textsim._near_misses(c, document_key, unique_from);
+        IF FOUND THEN
+            RETURN;
+        END IF;
+        outcome := 'new';
+    END IF;
+    RETURN NEXT;
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim.add_unique(
     corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false,
     unique_from double precision DEFAULT NULL)
-RETURNS TABLE (key text, similarity double precision, scope text)
+RETURNS TABLE (outcome text, key text, similarity double precision, differs text[], scope text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1
 BEGIN ATOMIC
-    SELECT a.key, a.similarity, $4 AS scope
+    SELECT a.outcome, a.key, a.similarity, a.differs, $4 AS scope
     FROM textsim._add_unique($1, $2, $3, $4, textsim._raised($6, $5)) a;
 END;
 COMMENT ON FUNCTION textsim.add_unique(text, text, text, text, boolean, double precision)
-    IS 'Adds a document to a unique corpus as add() does, but returns the documents that keep it out, best '
-    'first, instead of an error. Then nothing is written. Returns no rows if the document was added, or '
-    'if its words have not changed. force and unique_from are as in add(). Raises an error if the corpus is not unique.';
+    IS 'Adds a document to a unique corpus as add() does, and returns what the write was, instead of an error. The '
+    'outcome twin has a row for each document that keeps it out, best first, and nothing was written. Otherwise the '
+    'document is stored. Then there is a row for each of its best ten matches that nobody has judged: doubtful, below '
+    'unique_from; or sibling, if differs names the guards that differ. If there are none, there is one row, '
+    'without a key: new, or unchanged if its words have not changed. Three documents at most are compared as siblings, '
+    'which share the most buckets. force and unique_from are as in add(). Raises an error if the corpus is not unique.';
 
 CREATE OR REPLACE FUNCTION textsim.lock_corpus(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -38,7 +38,7 @@ def in_sql(function: str) -> Callable[..., list[str]]:
             rows = connection.execute(query.encode(), [key, text]).fetchall()
         except pg.UniqueViolation as error:
             return [str(error.diag.message_detail).split("(")[1].split(")")[0]]
-        return [row[0] for row in rows if function == "add_unique"]
+        return [row[1] for row in rows if function == "add_unique" and row[0] == "twin"]
 
     return write
 
@@ -51,7 +51,9 @@ def in_python(method: str) -> Callable[..., list[str]]:
             result = getattr(corpus, method)(key, text, **force)
         except ts.DuplicateError as error:
             return [match.key for match in error.matches]
-        return [match.key for match in result] if method == "add_unique" else []
+        if method == "add" or result.outcome is not ts.Outcome.TWIN:
+            return []
+        return [match.key for match in result.matches]
 
     return write
 

@@ -90,7 +90,7 @@ def test_a_pair_judged_different_is_no_twin(
         connection.execute("DELETE FROM t")
         connection.execute("ALTER TABLE t ENABLE TRIGGER ALL")
         # Nobody judged a third document.
-        assert corpus.add_unique("third", f"{text} too", scope) != [], name
+        assert corpus.add_unique("third", f"{text} too", scope).outcome is ts.Outcome.TWIN, name
     corpus.rebuild(seed=7)
     index_all_pending(db, corpus)
     assert value(connection, "SELECT count(*) FROM textsim.document_2 WHERE forced") == 0

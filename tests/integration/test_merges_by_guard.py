@@ -15,7 +15,7 @@ from psycopg.errors import UniqueViolation
 import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
-from tests.support.guarded_texts import GUARD_WORDS, guarded_texts, merging
+from tests.support.guarded_texts import GUARD_WORDS, guard_of, guarded_texts, merging
 from tests.support.judgements import expected_clusters, random_judgements
 from tests.support.truth import brute_force
 
@@ -102,9 +102,11 @@ def test_a_unique_corpus_stores_siblings(db: ts.Database, connection: Connection
         assert rows == [("x", "first"), ("z", "y")]
         for key, text in (("x", TEXTS["same"]), ("y", arguments["free"])):
             added = connection.execute(
-                "SELECT a.key FROM textsim.add_unique(%s, %s, %s) a", [corpus.name, key, text]
+                "SELECT outcome, key FROM textsim.add_unique(%s, %s, %s)",
+                [corpus.name, key, text],
             ).fetchall()
-            assert added == ([("first",)] if key == "x" else [])
+            expected = [("twin", "first")] if key == "x" else [("sibling", "first")]
+            assert added[:1] == expected
         assert corpus.check() == []
 
 
@@ -277,3 +279,69 @@ def test_every_way_to_keep_twins_out_agrees_with_brute_force(
         **own,
     )
     assert set(frame["id"]) == kept
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("unique_from", [None, 0.8])
+def test_the_answer_to_a_write_agrees_with_brute_force(
+    db: ts.Database,
+    connection: Connection,
+    rng: random.Random,
+    settings: dict[str, Any],
+    unique_from: float | None,
+) -> None:
+    texts = guarded_texts(rng, 60)
+    scoped = settings.get("scoped", False)
+    scopes = {key: rng.choice("ab") if scoped else None for key in texts}
+    pairs = brute_force(texts, settings["shingle"], 0.6)
+    guards = {key: guard_of(text, settings["guards"]) for key, text in texts.items()}
+    judged = set(random_judgements(rng, [*texts], pairs, 60))
+    corpora = [
+        db.create_corpus(name, threshold=0.6, is_unique=True, unique_from=unique_from, **settings)
+        for name in ("sql", "python")
+    ]
+    for a, b in judged:
+        for corpus in corpora:
+            corpus.judge(a, b, "unsure")
+    stored: list[str] = []
+    outcomes = set()
+    for key, text in texts.items():
+        raised = rng.choice([None, 0.9])
+        twins_from = max(unique_from or 0.6, raised or 0)
+        found = {
+            other: pairs[other, key]
+            for other in stored
+            if (other, key) in pairs and scopes[other] == scopes[key]
+        }
+        equal = {other: value for other, value in found.items() if guards[other] == guards[key]}
+        twins = {other: value for other, value in equal.items() if value >= twins_from}
+        doubtful = {o: value for o, value in equal.items() if (o, key) not in judged}
+        siblings = {o: v for o, v in found.items() if o not in equal and (o, key) not in judged}
+        rows = connection.execute(
+            "SELECT outcome, key, similarity, differs "
+            "FROM textsim.add_unique('sql', %s, %s, %s, unique_from => %s)",
+            [key, text, scopes[key], raised],
+        ).fetchall()
+        answer = corpora[1].add_unique(key, text, scopes[key], unique_from=raised)
+        assert answer.outcome == rows[0][0]
+        assert [(match.key, match.similarity, list(match.differs)) for match in answer.matches] == [
+            row[1:] for row in rows if row[1] is not None
+        ]
+        of_kind = {kind: {k: v for o, k, v, _ in rows if o == kind} for kind, *_ in rows}
+        outcomes.add(answer.outcome)
+        if twins:
+            assert of_kind == {"twin": twins}
+            continue
+        stored.append(key)
+        best = sorted(doubtful.items(), key=lambda item: (-item[1], item[0]))[:10]
+        assert list(of_kind.get("doubtful", {}).items()) == best
+        others = [o for o in stored if scopes[o] == scopes[key] and guards[o] != guards[key]]
+        named = of_kind.get("sibling", {})
+        assert named.items() <= siblings.items()
+        assert len(others) > 3 or named == dict([*siblings.items()][: 10 - len(best)])
+        for outcome, _, _, differs in rows:
+            assert bool(differs) == (outcome == "sibling")
+    assert {ts.Outcome.TWIN, ts.Outcome.SIBLING, ts.Outcome.DOUBTFUL} <= outcomes
+    again = texts[stored[0]], scopes[stored[0]]
+    assert corpora[1].add_unique(stored[0], *again) == (ts.Outcome.UNCHANGED, [])
+    assert [corpus.check() for corpus in corpora] == [[], []]

@@ -143,7 +143,7 @@ def test_twins_obey_the_rule(db: ts.Database, connection: Connection, recall: fl
     corpus.add_many([("far", TEXTS["c far"]), ("near", f"{TEXTS['c'].rpartition(' ')[0]} other")])
     (twin,) = corpus.add_many([("c", TEXTS["c"])]).twins
     assert (len(corpus), twin.standing) == (2, "far")
-    assert [match.key for match in corpus.add_unique("c", TEXTS["c"])] == ["far"]
+    assert [match.key for match in corpus.add_unique("c", TEXTS["c"]).matches] == ["far"]
 
 
 @pytest.mark.usefixtures("rule")

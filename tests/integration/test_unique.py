@@ -40,7 +40,7 @@ def test_add_raises_an_error_with_the_matches(titles: ts.Corpus) -> None:
         titles.add("b", NEAR)
     assert caught.value.key == "b"
     assert [match.key for match in caught.value.matches] == ["a"]
-    assert 'document "b" was not added: it matches document "a"' in str(caught.value)
+    assert 'document "b" was not added: it is a twin of document "a"' in str(caught.value)
     assert "b" not in titles
     assert titles.check() == []
 
@@ -102,7 +102,7 @@ def test_attach_indexes_the_rows_and_keeps_near_duplicates_out(
     diagnostic = caught.value.orig.diag  # type: ignore[union-attr]
     assert (diagnostic.constraint_name, diagnostic.table_name) == ("c", "title")
     assert "Key (1) has similarity 0.93" in diagnostic.message_detail
-    assert [match.key for match in rows_of_titles.add_unique("x", NEAR)] == ["1"]
+    assert [match.key for match in rows_of_titles.add_unique("x", NEAR).matches] == ["1"]
 
 
 def test_a_corpus_with_a_table_may_stop_to_be_unique(

@@ -53,7 +53,8 @@ RAISE: dict[str, Callable[[ts.Corpus, Connection, str, float | None], bool]] = {
         "SELECT WHERE NOT textsim.add(%(corpus)s, 'new', %(text)s, unique_from => %(raised)s)"
     ),
     "sql add_unique": in_sql(
-        "SELECT * FROM textsim.add_unique(%(corpus)s, 'new', %(text)s, unique_from => %(raised)s)"
+        "SELECT key FROM textsim.add_unique(%(corpus)s, 'new', %(text)s, unique_from => %(raised)s) "
+        "WHERE outcome = 'twin'"
     ),
 }
 OBEY = {

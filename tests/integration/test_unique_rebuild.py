@@ -33,7 +33,7 @@ def test_rebuild_makes_a_corpus_unique_and_not_unique(db: ts.Database) -> None:
     assert corpus.rebuild(is_unique=True)
     assert db.corpus("c").config.is_unique
     assert not corpus.rebuild(is_unique=True)
-    assert [match.key for match in corpus.add_unique("x", NEAR)] == ["a"]
+    assert [match.key for match in corpus.add_unique("x", NEAR).matches] == ["a"]
     before = stored_corpus.load(db.engine, "c").id
     assert not corpus.rebuild(is_unique=False)
     assert stored_corpus.load(db.engine, "c").id == before

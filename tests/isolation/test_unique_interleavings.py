@@ -126,7 +126,7 @@ def test_of_two_copies_that_are_forced_at_once_one_gets_in(scene: Scene) -> None
     a.does(a.sql("SELECT textsim.add('c', 'b', %s, force => true)", BLUE))
     b.waits(lambda: b.db.corpus("c").add_unique("c", BLUE, force=True))
     a.commit()
-    assert [match.key for match in b.end()] == ["b"]
+    assert [match.key for match in b.end().matches] == ["b"]
 
 
 def test_writers_of_other_texts_corpora_and_scopes_do_not_wait(scene: Scene) -> None:

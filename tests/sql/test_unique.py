@@ -49,13 +49,18 @@ def test_add_raises_the_error_of_a_unique_index(corpus: ts.Corpus, connection: C
 def test_add_unique_returns_the_matches_best_first(
     corpus: ts.Corpus, connection: Connection
 ) -> None:
-    assert connection.execute(ADD_UNIQUE, ["a", RED]).fetchall() == []
-    assert connection.execute(ADD_UNIQUE, ["a", RED]).fetchall() == []
-    assert connection.execute(ADD_UNIQUE, ["b", f"{OTHER} {COMMON}"]).fetchall() == []
-    assert connection.execute(ADD_UNIQUE, ["c", BLUE]).fetchall() == [("a", 9 / 11, None)]
+    for key, text, outcome in (
+        ("a", RED, "new"),
+        ("a", RED, "unchanged"),
+        ("b", f"{OTHER} {COMMON}", "new"),
+    ):
+        rows = connection.execute(ADD_UNIQUE, [key, text]).fetchall()
+        assert rows == [(outcome, None, None, None, None)]
+    rows = connection.execute(ADD_UNIQUE, ["c", BLUE]).fetchall()
+    assert rows == [("twin", "a", 9 / 11, [], None)]
     connection.execute("SELECT textsim.add('c', 'd', %s, force => true)", [BLUE])
     matches = connection.execute(ADD_UNIQUE, ["e", BLUE]).fetchall()
-    assert matches == [("d", 1.0, None), ("a", 9 / 11, None)]
+    assert matches == [("twin", "d", 1.0, [], None), ("twin", "a", 9 / 11, [], None)]
     assert list(stored_forms(connection)) == ["a", "b", "d"]
     with pytest.raises(pg.InvalidParameterValue, match="the text is NULL"):
         connection.execute(ADD_UNIQUE, ["f", None])

@@ -194,7 +194,9 @@ def keep_out(stage: Stage) -> None:
         with pytest.raises(psycopg.errors.UniqueViolation, match='unique corpus "unique"'):
             stage.run(stage.writer, statement)
     with stage.connect(stage.writer) as db:
-        assert [match.key for match in db.corpus("unique").add_unique("twin", twin)] == ["1"]
+        assert [match.key for match in db.corpus("unique").add_unique("twin", twin).matches] == [
+            "1"
+        ]
 
 
 def check_functions(stage: Stage) -> None:

@@ -295,7 +295,10 @@ def _wrong_answers(
             and (value := jaccard(own.shingles, other.shingles)) >= THRESHOLD
         }
         with connection.transaction() as savepoint:
-            query = "SELECT key, similarity FROM textsim.add_unique('c', 'probe', %s, %s)"
+            query = (
+                "SELECT key, similarity FROM textsim.add_unique('c', 'probe', %s, %s) "
+                "WHERE outcome = 'twin'"
+            )
             found = dict(connection.execute(query, [body, chosen]).fetchall())
             if found != expected:
                 faults.append(f"add_unique returns {found}, expected {expected} for {body!r}")

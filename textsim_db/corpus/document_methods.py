@@ -14,8 +14,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DuplicateError
 from textsim_db.files.arrow_results import Results
 from textsim_db.read import statements
-from textsim_db.results import AddReport, DoubtfulPair, Judgement, Match
-from textsim_db.results.html import ResultList
+from textsim_db.results import AddReport, Answer, DoubtfulPair, Judgement, Outcome
 from textsim_db.settings.check_values import check_raised, check_several
 from textsim_db.settings.progress_bar import showing
 from textsim_db.write import document_inputs, judge_pairs, remove_documents
@@ -114,11 +113,11 @@ class DocumentMethods(CheckedArguments):
         """
         from textsim_db.write import load_batches
 
-        report, matches = self._current.write(
+        report, answer = self._current.write(
             load_batches.add, key, text, self._scope(scope), check_raised(unique_from, force)
         )
-        if matches:
-            raise DuplicateError(self.name, report.twins[0].key, matches)
+        if answer.outcome is Outcome.TWIN:
+            raise DuplicateError(self.name, report.twins[0].key, answer.matches)
         return report
 
     def add_unique(
@@ -129,11 +128,14 @@ class DocumentMethods(CheckedArguments):
         *,
         force: bool = False,
         unique_from: float | None = None,
-    ) -> list[Match]:
+    ) -> Answer:
         """Add or replace one document of a unique corpus, unless other documents match it.
 
-        Returns the documents that keep it out, best first. If the list is empty, the document was added
-        or replaced; otherwise nothing was written. The arguments are those of add().
+        The `outcome` of the answer is twin if others keep it out, and nothing was written. Otherwise it
+        is stored: new; doubtful, if it has matches below `unique_from`; sibling, if it only has matches
+        whose guards differ; or unchanged. The `matches` of the answer are the twins, or else the best
+        ten of these matches that nobody has judged, the doubtful ones first. Three documents at most are
+        compared as siblings, which share the most buckets. The arguments are those of add().
 
         Raises:
             DocumentError: the document cannot be stored; add_many() lists the reasons.
@@ -142,8 +144,12 @@ class DocumentMethods(CheckedArguments):
         Examples:
             >>> titles = db.create_corpus("titles", threshold=0.6, recall=1, is_unique=True)
             >>> titles.add_unique("a", "The city council approved the new budget for schools.")
-            []
-            >>> titles.add_unique("b", "The city council approved the new budget for schools today.")
+            Answer(outcome=<Outcome.NEW: 'new'>, matches=[])
+            >>> text = "The city council approved the new budget for schools today."
+            >>> answer = titles.add_unique("b", text)
+            >>> answer.outcome is ts.Outcome.TWIN
+            True
+            >>> answer.matches
             [Match(key='a', similarity=0.875, estimate=None, differs=())]
         """
         from textsim_db.write import load_batches
@@ -154,8 +160,7 @@ class DocumentMethods(CheckedArguments):
                 f"textsim rebuild {shlex.quote(self.name)} --unique"
             )
         scope, lowest = self._scope(scope), check_raised(unique_from, force)
-        added = self._current.write(load_batches.add, key, text, scope, lowest)
-        return ResultList(added[1])
+        return self._current.write(load_batches.add, key, text, scope, lowest, True)[1]
 
     def remove(self, keys: Iterable[Key]) -> int:
         """Remove documents by key, and return how many were removed; unknown keys are skipped.

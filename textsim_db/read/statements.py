@@ -429,13 +429,13 @@ IDS_OF_MEMBERS: Final[LiteralString] = "SELECT id FROM {document} WHERE key = AN
 
 # Similarities that the server computes. The share of equal values is divided as Python divides it.
 
-_SHARE: Final[LiteralString] = """
+SHARE: Final[LiteralString] = """
     (SELECT count(*) FILTER (WHERE u.a = u.b)::double precision / count(*)
         FROM ROWS FROM (pg_catalog.unnest(q.signature), pg_catalog.unnest(d.signature)) u (a, b))
 """
 QUERY_ON_SERVER: Final[LiteralString] = f"""
 WITH q AS MATERIALIZED (SELECT textsim.signature(%s, %s) AS signature)
-SELECT m.key, m.similarity, {_SHARE}, m.differs
+SELECT m.key, m.similarity, {SHARE}, m.differs
 FROM q, textsim.matches(%s, %s, %s, %s, scope => %s) WITH ORDINALITY m
 JOIN {{document}} d ON d.key = m.key ORDER BY m.ordinality
 """
@@ -443,7 +443,7 @@ NEAREST_ON_SERVER: Final[LiteralString] = """
 SELECT m.key, m.similarity, NULL, m.differs FROM textsim.nearest(%s, %s, %s, scope => %s) m
 """
 NEIGHBOURS_ON_SERVER: Final[LiteralString] = f"""
-SELECT m.key, m.similarity, {_SHARE}, m.differs
+SELECT m.key, m.similarity, {SHARE}, m.differs
 FROM (SELECT o.signature FROM {{document}} o WHERE o.key = %s) q (signature),
     textsim.neighbours(%s, %s, %s, %s) WITH ORDINALITY m
 JOIN {{document}} d ON d.key = m.key ORDER BY m.ordinality

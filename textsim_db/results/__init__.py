@@ -14,6 +14,7 @@ from textsim_db.results.reports import (
     Twin as Twin,
 )
 from textsim_db.results.rows import (
+    Answer as Answer,
     Candidate as Candidate,
     Cluster as Cluster,
     ClusterEvent as ClusterEvent,
@@ -26,6 +27,7 @@ from textsim_db.results.rows import (
     Judgement as Judgement,
     Match as Match,
     Member as Member,
+    Outcome as Outcome,
     Pair as Pair,
     PartialMatch as PartialMatch,
     Passage as Passage,

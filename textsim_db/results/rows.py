@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from textsim_db.results.html import ResultList, count, note, output, table
@@ -131,6 +132,29 @@ class Match(NamedTuple):
     """The share of equal values in the two signatures; None in an exact corpus."""
     differs: tuple[str, ...] = ()
     """The guards of the corpus that differ, so that the two are never merged."""
+
+
+class Outcome(StrEnum):
+    """What Corpus.add_unique() made of a document."""
+
+    NEW = "new"
+    """It is stored, and has no match that nobody has judged."""
+    TWIN = "twin"
+    """Other documents keep it out."""
+    DOUBTFUL = "doubtful"
+    """It is stored beside matches below `unique_from`."""
+    SIBLING = "sibling"
+    """It is stored beside matches whose guards differ."""
+    UNCHANGED = "unchanged"
+    """It has the words of the stored document with its key."""
+
+
+class Answer(NamedTuple):
+    """What became of a document, and because of which documents."""
+
+    outcome: Outcome
+    matches: list[Match]
+    """If it is a twin, all documents that keep it out, best first; of a stored document the best ten."""
 
 
 class QueryMatch(NamedTuple):

@@ -74,7 +74,7 @@ def _index_rows(
     own_rows = {key: row for key, row in rows.items() if key not in owners}
     if own_rows != resolved:
         batch = _batch(own_rows, piece.store)
-    outcomes, twins = write_batch.write(cursor, piece.store, batch, source.id, own_documents)
+    outcomes, twins, _ = write_batch.write(cursor, piece.store, batch, source.id, own_documents)
     if source.mode == "inline":
         # A row that was indexed inline and removed again meanwhile has left no entry in the log. A
         # transaction that writes the row later waits for the document, or logs the key.

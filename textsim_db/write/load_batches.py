@@ -34,7 +34,7 @@ from textsim_db.db.retries import WriterAttempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import build_band_index, drop_band_index
 from textsim_db.errors import DocumentError
-from textsim_db.results import AddReport, Match, Twin
+from textsim_db.results import AddReport, Answer, Outcome, Twin
 from textsim_db.text.hashing import SPREAD, HashTable, enter, find, is_taken, table_of
 from textsim_db.text.numba_compiler import BoolArray, HashArray, kernel
 from textsim_db.text.run_ahead import ahead
@@ -186,19 +186,34 @@ def add_many(
 
 
 def add(
-    store: Store, key: Key, text: str, scope: str | None, unique_from: float
-) -> tuple[AddReport, list[Match]]:
-    """Add or replace a document, and return the matches for which a unique corpus leaves it out.
+    store: Store,
+    key: Key,
+    text: str,
+    scope: str | None,
+    unique_from: float,
+    tells_near_misses: bool = False,
+) -> tuple[AddReport, Answer]:
+    """Add or replace a document, and return what became of it, with its twins.
 
-    unique_from: the similarity of twins, if it is above that of the corpus. Raises DocumentError if the
+    unique_from: the similarity of twins, if it is above that of the corpus. tells_near_misses: whether
+    the answer has also the matches beside which the document is stored. Raises DocumentError if the
     document cannot be stored.
     """
     batch = with_word_ids(prepare([(key, text, scope)], store.corpus.config), store)
     if batch.refused:
         raise DocumentError(f'document "{batch.refused[0].key}": {batch.refused[0].reason}')
-    report, written = AddReport(), write_or_retry(store, batch, unique_from=unique_from)
+    report = AddReport()
+    written = write_or_retry(
+        store, batch, unique_from=unique_from, tells_near_misses=tells_near_misses
+    )
     _count(report, batch, written, np.zeros(1, np.bool_))
-    return report, written.twins[0].matches if written.twins else []
+    if written.twins:
+        return report, Answer(Outcome.TWIN, written.twins[0].matches)
+    if report.unchanged:
+        return report, Answer(Outcome.UNCHANGED, [])
+    found = written.near_misses
+    outcome = found[0][0] if found else Outcome.NEW
+    return report, Answer(outcome, [match for _, match in found])
 
 
 def with_word_ids(batch: Batch, store: Store) -> Batch:
@@ -249,13 +264,18 @@ def _count(report: AddReport, batch: Batch, written: Written, again: BoolArray) 
 
 
 def write_or_retry(
-    store: Store, batch: Batch, are_new: bool = False, unique_from: float = 0
+    store: Store,
+    batch: Batch,
+    are_new: bool = False,
+    unique_from: float = 0,
+    tells_near_misses: bool = False,
 ) -> Written:
     """Write a batch, in halves if it exceeds the server's time limit; return the outcomes.
 
     are_new: the keys are probably new, so the first attempt does not look them up. If another session
     has added one of them, the server reports a unique violation, and the next attempt looks them up.
-    unique_from: the similarity of twins, if it is above that of the corpus.
+    unique_from: the similarity of twins, if it is above that of the corpus. tells_near_misses: whether
+    to return the near misses of a batch of one document.
     """
     written = Written(np.empty(len(batch.keys), np.int8), [])
     for attempt in WriterAttempts(store, batch.keys):
@@ -265,14 +285,19 @@ def write_or_retry(
             with transaction(store.engine) as connection:
                 cursor = connection.cursor(binary=True)
                 attempt.queue(connection)
-                attempt.results.append(
-                    write_batch.write(cursor, store, part, locked=locked, unique_from=unique_from)
+                result = write_batch.write(
+                    cursor, store, part, locked=locked, unique_from=unique_from
                 )
-            outcomes, twins = reduce(_outcomes_of_both, attempt.results)
+                if tells_near_misses and not result.twins:
+                    near = write_batch.near_misses(cursor, store.corpus, part.keys[0], unique_from)
+                    result = result._replace(near_misses=near)
+                attempt.results.append(result)
+            outcomes, twins, near_misses = reduce(_outcomes_of_both, attempt.results)
             written.outcomes[attempt.part] = outcomes
             written.twins.extend(
                 twin._replace(place=twin.place + attempt.part.start) for twin in twins
             )
+            written = written._replace(near_misses=near_misses)
     return written
 
 
@@ -284,4 +309,4 @@ def _outcomes_of_both(before: Written, now: Written) -> Written:
     """
     is_same = np.isin(now.outcomes, (UNCHANGED, EXTENDED))
     is_first = is_same & (before.outcomes != TWIN)
-    return Written(np.where(is_first, before.outcomes, now.outcomes), now.twins)
+    return Written(np.where(is_first, before.outcomes, now.outcomes), now.twins, now.near_misses)

@@ -23,6 +23,7 @@ from textsim_db.db.binary_rows import (
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
+from textsim_db.results import Match, Outcome
 from textsim_db.sketch.ragged import in_parts
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.numba_compiler import BoolArray, Int64Array
@@ -90,6 +91,8 @@ class Written(NamedTuple):
     """The outcome of each document: (documents,)."""
     twins: list[TwinInBatch]
     """The documents that a unique corpus leaves out."""
+    near_misses: Sequence[tuple[Outcome, Match]] = ()
+    """The matches beside which a single document is stored, and what each makes of it."""
 
 
 class _Decision(NamedTuple):
@@ -318,6 +321,20 @@ def insert(
         copy.write(copy_documents(identities, contents, numbers).data)
         copy.write(COPY_TRAILER)
     copy_new_rows(cursor, corpus, batch, numbers, ids)
+
+
+def near_misses(
+    cursor: Cursor, corpus: StoredCorpus, key: str, unique_from: float
+) -> list[tuple[Outcome, Match]]:
+    """Return the best matches beside which a unique corpus has stored a document."""
+    rows = cursor.execute(corpus.statement(statements.NEAR_MISSES), [key, unique_from]).fetchall()
+    return [
+        (
+            Outcome(outcome),
+            Match(match, similarity, None if corpus.config.is_exact else share, tuple(differs)),
+        )
+        for outcome, match, similarity, share, differs in rows
+    ]
 
 
 def mark_forced(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> None:
