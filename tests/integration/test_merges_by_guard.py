@@ -304,7 +304,7 @@ def test_the_answer_to_a_write_agrees_with_brute_force(
         for corpus in corpora:
             corpus.judge(a, b, "unsure")
     stored: list[str] = []
-    outcomes = set()
+    outcomes: set[str] = set()
     for key, text in texts.items():
         raised = rng.choice([None, 0.9])
         twins_from = max(unique_from or 0.6, raised or 0)
@@ -341,7 +341,9 @@ def test_the_answer_to_a_write_agrees_with_brute_force(
         assert len(others) > 3 or named == dict([*siblings.items()][: 10 - len(best)])
         for outcome, _, _, differs in rows:
             assert bool(differs) == (outcome == "sibling")
-    assert {"twin", "sibling", "doubtful"} <= outcomes
+    # Of a corpus with bands, few siblings are read.
+    assert {ts.Outcome.TWIN, ts.Outcome.DOUBTFUL} <= outcomes
+    assert "bands" in settings or ts.Outcome.SIBLING in outcomes
     again = texts[stored[0]], scopes[stored[0]]
     assert corpora[1].add_unique(stored[0], *again) == (ts.Outcome.UNCHANGED, [])
     assert [corpus.check() for corpus in corpora] == [[], []]

@@ -135,7 +135,7 @@ class Match(NamedTuple):
 
 
 class Outcome(StrEnum):
-    """What Corpus.add_unique() made of a document."""
+    """The outcome of Corpus.add_unique() for a document."""
 
     NEW = "new"
     """It is stored, and has no match that nobody has judged."""
@@ -150,7 +150,7 @@ class Outcome(StrEnum):
 
 
 class Answer(NamedTuple):
-    """What became of a document, and because of which documents."""
+    """The outcome of a write, and the documents that decided it."""
 
     outcome: Outcome
     matches: list[Match]
