@@ -63,7 +63,8 @@ BEGIN
     GROUP BY s.state;
 END $$;
 
--- The counts of merges and of pairs that wait for a judgement: NULL if the corpus does not keep it, or if its tables are damaged.
+-- The counts of merges and of pairs that wait for a judgement: NULL if the corpus does not keep them, or if its tables
+-- are damaged.
 -- The error at the end gives back the locks, as in _count_documents.
 CREATE OR REPLACE FUNCTION textsim._merge_figures(
     c textsim.corpus, OUT refused_twins bigint, OUT clustered bigint, OUT doubtful bigint,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 import time
@@ -75,6 +76,26 @@ def test_pairs_are_listed_nearest_to_the_threshold_first(
     assert ("a", "b") not in _listed(client, "/pairs")
     assert _listed(client, "/pairs?state=judged") == [("a", "b")]
     assert len(_listed(client, "/pairs?state=any")) == len(expected)
+
+
+def test_the_doubtful_have_a_page_until_they_are_judged(
+    db: ts.Database, some: ts.Corpus, open_review: Open
+) -> None:
+    assert "doubtful" not in open_review(some).get("/pairs").text
+    unique = db.create_corpus("u", threshold=0.5, is_unique=True, unique_from=0.9)
+    unique.add_many(
+        {"a": text(), "b": text(39), "c": text(5, 25), "d": text(5, 25, 39)}, unique_from=math.inf
+    )
+    expected = {pair[:2] for pair in unique.doubtful()}
+    assert 1 < len(expected) < len(list(unique.pairs()))
+    client = open_review(unique)
+    assert (
+        'href="pairs?state=doubtful" aria-current="page"'
+        in client.get("/pairs?state=doubtful").text
+    )
+    assert set(_listed(client, "/pairs?state=doubtful")) == expected
+    unique.judge(*min(expected), "different")
+    assert set(_listed(client, "/pairs?state=doubtful")) == expected - {min(expected)}
 
 
 def test_the_count_is_that_of_the_pairs_one_steps_through(

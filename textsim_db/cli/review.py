@@ -63,6 +63,12 @@ def review(
         ),
     ] = None,
     threshold: Threshold = None,
+    doubtful: Annotated[
+        bool,
+        typer.Option(
+            "--doubtful", help="Begin with the matches below unique_from that nobody has judged."
+        ),
+    ] = False,
     port: Annotated[int, whole_number_option("Listen on this port; 0 is any free port.")] = 0,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open a browser; open the address yourself.")
@@ -81,6 +87,7 @@ def review(
     Examples:
     - `textsim review news`
     - `textsim review news --threshold 0.6 --no-browser --port 8080`
+    - `textsim review news --doubtful`
     - `textsim review --source article`
     - `textsim review --report clusters.jsonl --input articles.jsonl.gz`
 
@@ -100,12 +107,15 @@ def review(
         else _corpus(corpus, source, threshold, database_url)
     )
     with opened as reviewed:
+        if doubtful and reviewed.unique_from is None:
+            raise misused("--doubtful", "no match is doubtful, because there is no unique_from")
         pages = Review(reviewed, read_only)
         pages.survey.start()
         try:
             # The kernels are loaded meanwhile, so the first page comes at once.
             pages.survey.wait_for_some(_OPEN_PATIENCE)
-            serve(pages.app(), port, not no_browser, show)
+            first = "pairs?state=doubtful" if doubtful else ""
+            serve(pages.app(), port, not no_browser, show, first)
         finally:
             pages.survey.stop()
     print_message("ended")

@@ -85,6 +85,8 @@ class CorpusDocuments:
         self.name = corpus.name if source is None else f"{source.table} in {corpus.name}"
         self.threshold = config.threshold
         """The threshold that is in use."""
+        self.unique_from = config.unique_from
+        """The similarity below which a match is doubtful; None if no match is."""
         is_lower = threshold is not None and threshold < config.threshold
         self.incomplete_below = config.threshold if is_lower else None
         """Below this similarity only a part of the pairs is found; None if all pairs are found."""

@@ -13,7 +13,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from textsim_db.compare.match_rule import Criterion
 from textsim_db.errors import JudgementExists
+from textsim_db.measures.by_name import JACCARD
 from textsim_db.measures.explanation import warning
 from textsim_db.results import Judgement, Pair
 from textsim_db.review.pair_arrays import Column, Pairs
@@ -33,8 +35,8 @@ from textsim_db.review.threshold_estimates import settling_order
 from textsim_db.settings.corpus_settings import Verdict
 from textsim_db.text.numba_compiler import BoolArray, Int64Array
 
-ANY, OPEN, JUDGED = "any", "open", "judged"
-STATES = {OPEN: "not judged", JUDGED: "judged", ANY: "all"}
+ANY, OPEN, DOUBTFUL, JUDGED = "any", "open", "doubtful", "judged"
+STATES = {OPEN: "not judged", DOUBTFUL: "doubtful, not judged", JUDGED: "judged", ANY: "all"}
 TEACHING, NEAR, WARNED, SPREAD_OUT = "teaching", "near", "warned", "spread"
 SETTLING = "settling"
 ORDERS = {
@@ -86,9 +88,14 @@ class Filter(NamedTuple):
 
     def fixed(self, judgements: Judgements) -> Filter:
         """Return the filter of a list that stays as it is while its pairs are judged."""
-        if self.since is not None or self.state != OPEN:
+        if self.since is not None or not self.is_open:
             return self
         return self._replace(since=max(map(moment_of, judgements.values()), default=0.0))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it chooses pairs that are not judged."""
+        return self.state in (OPEN, DOUBTFUL)
 
     def query(self, **more: object) -> str:
         """Return the filter as the query of an address; more: other parameters."""
@@ -161,6 +168,7 @@ class PairList:
         members: list[str],
         judgements: Judgements,
         texts_of: TextsOf,
+        unique_from: float | None,
     ) -> None:
         """members: the keys of the cluster, if the filter names one."""
         self._pairs = pairs
@@ -172,6 +180,9 @@ class PairList:
             if choice.since is None or moment_of(judgement) <= choice.since
         ]
         self._order = choice.order_of(pairs, members, counted)
+        if choice.state == DOUBTFUL:
+            twins = Criterion(JACCARD, unique_from or 0, for_merges=True)
+            self._order = self._order[~twins.accepted(pairs.links.similarity[self._order])]
         judged = pairs.numbers_of(judgement[:2] for judgement in counted)
         is_judged = np.isin(self._order, judged)
         self.judged = int(np.count_nonzero(is_judged))
@@ -245,7 +256,7 @@ class PairPages:
             kept=len(pairs.links.left),
             total=len(pairs),
             sampled=pairs.sampled,
-            states=STATES,
+            states={k: v for k, v in STATES.items() if k != DOUBTFUL or site.has_doubtful},
             orders=ORDERS,
             languages=pairs.languages.names,
             scopes=pairs.scopes.names,
@@ -269,7 +280,8 @@ class PairPages:
             clusters = self._site.clusters(pairs, self._site.reviewed.threshold, judgements)
             cluster = clusters.cluster_of(choice.cluster)
             members = [] if cluster is None else cluster.keys
-        return PairList(pairs, choice, members, judgements, self._site.reviewed.texts)
+        reviewed = self._site.reviewed
+        return PairList(pairs, choice, members, judgements, reviewed.texts, reviewed.unique_from)
 
     def pair(
         self, request: Request, pairs: Pairs, message: str = "", status: int = 200
@@ -311,7 +323,7 @@ class PairPages:
         listed = self._list(pairs, choice, judgements)
         place = listed.place(a, b)
         for _, pair in listed.from_place(0 if place is None else place + 1):
-            if choice.state != OPEN or (pair.a, pair.b) not in judgements:
+            if not choice.is_open or (pair.a, pair.b) not in judgements:
                 return _query(choice, pair)
         return None
 

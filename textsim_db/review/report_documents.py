@@ -174,6 +174,7 @@ class ReportDocuments:
         lowest = min((each.similarity for each in self._report.removed), default=1.0)
         self.threshold = math.floor(lowest * 100) / 100 if threshold is None else threshold
         self.incomplete_below: float | None = None
+        self.unique_from: float | None = None
         self.is_rebuilt = False
         self.name = Path(report).name
         self._names = _names(self._report)

@@ -98,12 +98,14 @@ def _refusal(status: int, reason: str) -> Response:
 HOST = "127.0.0.1"
 
 
-def serve(app: ASGIApp, port: int, browser: bool, show: Callable[[str], None]) -> None:
+def serve(
+    app: ASGIApp, port: int, browser: bool, show: Callable[[str], None], first: str = ""
+) -> None:
     """Serve an application until an interrupt; show: receives the address of the first page."""
     with socket.create_server((HOST, port)) as listening:
         port = listening.getsockname()[1]
         token = secrets.token_urlsafe(32)
-        address = f"http://{HOST}:{port}/{token}/"
+        address = f"http://{HOST}:{port}/{token}/{first}"
         config = uvicorn.Config(
             AccessCheck(app, token, port),
             lifespan="off",

@@ -44,6 +44,7 @@ class Site:
         self.read_only = read_only
         self.judging = Judging(reviewed.judgement_store)
         self.survey = Survey(reviewed)
+        self.has_doubtful = reviewed.unique_from is not None
         self._clusterings: dict[tuple[object, ...], ChainClusters] = {}
 
     def render(self, template: str, status: int = 200, /, **values: Any) -> Response:
@@ -52,6 +53,7 @@ class Site:
             name=self.reviewed.name,
             documents=self.survey.documents,
             read_only=self.read_only,
+            has_doubtful=self.has_doubtful,
             is_rebuilt=self.reviewed.is_rebuilt,
             incomplete_below=self.reviewed.incomplete_below,
             is_complete=self.survey.is_complete,
