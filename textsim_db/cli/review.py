@@ -108,7 +108,7 @@ def review(
     )
     with opened as reviewed:
         if doubtful and reviewed.unique_from is None:
-            raise misused("--doubtful", "no match is doubtful, because there is no unique_from")
+            raise misused("--doubtful", "the corpus has no unique_from")
         pages = Review(reviewed, read_only)
         pages.survey.start()
         try:

@@ -35,8 +35,8 @@ from textsim_db.review.threshold_estimates import settling_order
 from textsim_db.settings.corpus_settings import Verdict
 from textsim_db.text.numba_compiler import BoolArray, Int64Array
 
-ANY, OPEN, DOUBTFUL, JUDGED = "any", "open", "doubtful", "judged"
-STATES = {OPEN: "not judged", DOUBTFUL: "doubtful, not judged", JUDGED: "judged", ANY: "all"}
+ANY, OPEN, WAITING, JUDGED = "any", "open", "doubtful", "judged"
+STATES = {OPEN: "not judged", WAITING: "doubtful, not judged", JUDGED: "judged", ANY: "all"}
 TEACHING, NEAR, WARNED, SPREAD_OUT = "teaching", "near", "warned", "spread"
 SETTLING = "settling"
 ORDERS = {
@@ -95,7 +95,7 @@ class Filter(NamedTuple):
     @property
     def is_open(self) -> bool:
         """Whether it chooses pairs that are not judged."""
-        return self.state in (OPEN, DOUBTFUL)
+        return self.state in (OPEN, WAITING)
 
     def query(self, **more: object) -> str:
         """Return the filter as the query of an address; more: other parameters."""
@@ -180,7 +180,7 @@ class PairList:
             if choice.since is None or moment_of(judgement) <= choice.since
         ]
         self._order = choice.order_of(pairs, members, counted)
-        if choice.state == DOUBTFUL:
+        if choice.state == WAITING:
             twins = Criterion(JACCARD, unique_from or 0, for_merges=True)
             self._order = self._order[~twins.accepted(pairs.links.similarity[self._order])]
         judged = pairs.numbers_of(judgement[:2] for judgement in counted)
@@ -256,7 +256,7 @@ class PairPages:
             kept=len(pairs.links.left),
             total=len(pairs),
             sampled=pairs.sampled,
-            states={k: v for k, v in STATES.items() if k != DOUBTFUL or site.has_doubtful},
+            states={k: v for k, v in STATES.items() if k != WAITING or site.has_doubtful},
             orders=ORDERS,
             languages=pairs.languages.names,
             scopes=pairs.scopes.names,
