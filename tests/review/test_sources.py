@@ -233,8 +233,13 @@ def test_a_port_in_use_is_named(news_corpus: ts.Corpus, textsim: Textsim) -> Non
         port = str(taken.getsockname()[1])
         refused = textsim("review", "news_corpus", "--no-browser", "--port", port, status=2)
     assert "in use" in refused.stderr
-    refused = textsim("review", "news_corpus", "--doubtful", "--no-browser", status=2)
-    assert "the corpus has no unique_from" in refused.stderr
     assert port in refused.stderr
     assert "out of range" in textsim("review", "news_corpus", "--port", "65536", status=2).stderr
     assert "does not exist" in textsim("review", "new", "--no-browser", status=2).stderr
+
+
+def test_a_corpus_without_doubtful_pairs_has_no_page_of_them(
+    news_corpus: ts.Corpus, textsim: Textsim
+) -> None:
+    refused = textsim("review", "news_corpus", "--doubtful", "--no-browser", status=2)
+    assert "the corpus has no unique_from" in refused.stderr
