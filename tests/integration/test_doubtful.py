@@ -13,6 +13,7 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.judgements import judged_groups
 from textsim_db.settings.corpus_settings import Verdict
+from textsim_db.sync import build_clusters
 
 pytestmark = pytest.mark.both_servers
 
@@ -110,3 +111,31 @@ def test_a_judgement_takes_a_pair_off_and_counts_for_writers(db: ts.Database) ->
         assert list(none.doubtful(siblings=True)) == []
     with pytest.raises(ts.ConfigurationError, match="max_results is 0"):
         corpus.doubtful(max_results=0)
+
+
+def test_an_update_dates_and_announces_new_doubtful_matches(
+    db: ts.Database, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The statements of an update do, and the join that computes all matches anew dates them."""
+    corpus = db.create_corpus("c", shingle="word:1", is_unique=True, unique_from=0.95)
+    text = " ".join(f"w{n:02}" for n in range(20))
+    corpus.track()
+    connection.execute("SET textsim.notify = on; LISTEN textsim_doubtful")
+    for key, dates, channels in (("a", 0, []), ("b", 1, ["textsim_doubtful"]), ("z", 1, [])):
+        corpus.add(key, "other words" if key == "z" else f"{text} {key}")
+        connection.execute("CALL textsim.update_clusters('c')")
+        # The connection reads what has come when it ends a statement.
+        connection.execute("NOTIFY textsim_doubtful, 'end'")
+        notices = list(connection.notifies(timeout=10, stop_after=len(channels) + 1))
+        assert [n.payload for n in notices] == ["c"] * len(channels) + ["end"]
+        assert _dates(connection) == dates
+    corpus.untrack()
+    monkeypatch.setattr(build_clusters, "LEAST_DOCUMENTS", 1)
+    corpus.track()
+    corpus.update_clusters()
+    assert _dates(connection) == 1
+
+
+def _dates(connection: Connection) -> int:
+    ((dates,),) = connection.execute("SELECT count(since) FROM textsim.match_1").fetchall()
+    return int(dates)

@@ -67,6 +67,7 @@ def build(store: Store, waits: bool) -> int:
         for statement in (
             statements.REMOVE_CHANGED_NODES,
             statements.REMOVE_MATCHES_WITHOUT_NODES,
+            statements.DATE_DOUBTFUL,
             statements.END_ENTRIES,
             statements.PLACE_JUDGED,
             statements.STORE_ALL_GROUPS,

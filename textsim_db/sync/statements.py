@@ -310,6 +310,10 @@ DELETE FROM textsim.match_{id} m
 WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.a)
     OR NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.b)
 """
+DATE_DOUBTFUL: Final[LiteralString] = """
+UPDATE textsim.match_{id} m SET since = pg_catalog.now()
+FROM textsim.corpus c WHERE c.id = {id} AND NOT textsim._is_match(m.similarity, c.unique_from)
+"""
 END_ENTRIES: Final[LiteralString] = """
 SELECT textsim._delete_entries(%(entries)s::bigint[]), pg_catalog.setval(
     'textsim.node_{id}_id_seq', greatest((SELECT max(n.node) FROM textsim.node_{id} n), 1))
