@@ -152,8 +152,13 @@ def test_an_interrupted_attach_says_what_remains(db: ts.Database, connection: Co
     )
 
     def has_documents() -> bool:
-        return connection.execute("SELECT FROM textsim.document_1 LIMIT 1").fetchone() is not None
+        if connection.execute("SELECT FROM textsim.document_1 LIMIT 1").fetchone() is None:
+            return False
+        # The next batch waits, so the command is not done when the signal comes.
+        connection.execute("BEGIN; LOCK TABLE textsim.document_1 IN SHARE MODE")
+        return True
 
     status, messages = interrupt(db.url, "attach c t", has_documents)
+    connection.execute("ROLLBACK")
     assert status == 130
     assert "the table is attached; to index the other rows: textsim worker --once" in messages

@@ -312,7 +312,7 @@ def test_writers_wait_for_a_rebuild_and_are_refused(scene: Scene, level: Isolati
         scene.client("c"),
     )
     old = b.db.corpus("c")
-    gate.does(gate.sql("SELECT FROM textsim.corpus WHERE name = 'c' FOR SHARE"))
+    gate.does(gate.sql("SELECT FROM textsim.corpus WHERE name = 'c' FOR KEY SHARE"))
     rebuilder.waits(lambda: rebuilder.db.corpus("c").rebuild(shingle="word:1"))
     a.waits(a.sql(ADD, "a", "from SQL"))
     b.waits(lambda: old.add("b", "from Python"))
@@ -340,7 +340,7 @@ def test_a_look_for_twins_that_waits_for_a_rebuild_is_refused(scene: Scene) -> N
     """Its locks last, but it would look at the corpus that was replaced."""
     scene.db.create_corpus("u", is_unique=True).add("z", "some words that are stored already")
     gate, rebuilder, a = scene.client("gate"), scene.client("rebuilder"), scene.client("a")
-    gate.does(gate.sql("SELECT FROM textsim.corpus WHERE name = 'u' FOR SHARE"))
+    gate.does(gate.sql("SELECT FROM textsim.corpus WHERE name = 'u' FOR KEY SHARE"))
     rebuilder.waits(lambda: rebuilder.db.corpus("u").rebuild(seed=7))
     a.waits(a.sql("SELECT * FROM textsim.twins_of('u', ARRAY['a'], ARRAY['other words'])"))
     gate.commit()
