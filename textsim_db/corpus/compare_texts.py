@@ -58,8 +58,8 @@ def pairs(
 ) -> ResultList[Pair[Any]]:
     """Return all pairs of similar texts, each once and verified exactly, best first.
 
-    It needs no database. Texts and pairs are in memory: a text takes about 4 bytes for each of its
-    words besides itself. The pairs are those of a corpus with these settings.
+    It needs no database; texts and pairs are in memory. The pairs are those of a corpus with these
+    settings.
 
     Args:
         texts: the texts, which their places name in the result, from 0 on; or a mapping of keys to
