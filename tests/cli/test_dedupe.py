@@ -155,6 +155,7 @@ def test_wrong_usage(textsim: Textsim) -> None:
         (["none.jsonl", "-o", "x"], "none.jsonl: No such file or directory"),
         ([".", "-o", "x"], "is a folder"),
         (["in.jsonl", "-o", "no/x"], "no/x: cannot be written: there is no folder"),
+        (["bad.csv", "-o", "x", "--separator", "ab"], '"ab" is no separator; expected one'),
         (["bad.csv", "-o", "x"], "bad.csv: from line 2 on: a quotation mark is not closed"),
         (["bad.csv", "-o", "x", "--keep", "max:size"], 'bad.csv: there is no column "size"'),
         (["short.jsonl.gz", "-o", "x"], "short.jsonl.gz: the gzip file ends too early"),

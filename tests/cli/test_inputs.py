@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.commands import Textsim
 from textsim_db.files import file_kinds, read_documents
-from textsim_db.files.file_kinds import Kind
+from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 from textsim_db.files.read_documents import Inputs, read_text
 from textsim_db.results import Refusal
 
@@ -29,7 +29,10 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
 
     def documents(*paths: str, **options: Any) -> tuple[list[Any], list[Refusal]]:
         refused: list[Refusal] = []
-        return list(Inputs(paths, refused.append, **options)), refused
+        form = FileFormat(
+            **{name: options.pop(name) for name in FileFormat._fields if name in options}
+        )
+        return list(Inputs(paths, refused.append, form, **options)), refused
 
     return documents
 
@@ -117,39 +120,66 @@ def test_the_header_shows_the_separator(read: Read) -> None:
         assert refusal.key == f"{name}, line {content.count(chr(10)) + 1}", content
 
 
-UNQUOTED = "; if quotation marks mean nothing in this file, give --kind unquoted-tsv"
+UNQUOTED = "; if quotation marks mean nothing in this file, give --quote none"
 
 
-def test_tsv_without_quotation(read: Read) -> None:
-    """Quotation marks never join lines without a word."""
+def test_quotation_marks_join_no_records_without_a_word(read: Read) -> None:
+    joined = "one record of the lines {} to {}: "
     lines = ['1\t"Winter" is cold', '2\t"a long day', "3\tb", '4\tc"', '5\t"d', '6\te"', "7\tf"]
     Path("a.tsv").write_text("\n".join(["id\ttext", *lines]) + "\n")
     documents, refused = read("a.tsv")
     assert documents == [("7", "f")]
     assert refused == [
         Refusal("a.tsv, line 2", f"malformed TSV: '\t' expected after '\"'{UNQUOTED}"),
-        Refusal("a.tsv, line 3", f"quotation marks make one record of the lines 3 to 5{UNQUOTED}"),
-        Refusal("a.tsv, line 6", f"quotation marks make one record of the lines 6 to 7{UNQUOTED}"),
+        Refusal("a.tsv, line 3", f"{joined.format(3, 5)}quotation marks join them{UNQUOTED}"),
+        Refusal("a.tsv, line 6", f"{joined.format(6, 7)}quotation marks join them{UNQUOTED}"),
     ]
     expected = [tuple(line.split("\t")) for line in lines]
-    assert read("a.tsv", kind=Kind.UNQUOTED_TSV) == (expected, [])
+    assert read("a.tsv", quote=Quote.NONE) == (expected, [])
+    # Without the guess, a long text of several lines would be refused in the last three.
+    for header, record, swallows in [
+        ("id,text", '1,"a\n2,b"', True),
+        ("id,text,more", 'a-1,"a,x\na-22,b",y', True),
+        ("id;text", '1;"a\n2;b"', True),
+        ("id,text", '1,"Sir\nThanks, bye"', False),
+        ("id,text", '1,"a list:\n2, eggs, milk"', False),
+        ("text", '"a\nb"', False),
+    ]:
+        Path("a.csv").write_text(f"{header}\n{record}\n")
+        documents, refused = read("a.csv", keys=["id" if "id" in header else "text"])
+        assert len(documents) == (not swallows), record
+        assert all("of the lines 2 to 3: quotation marks join them" in r.reason for r in refused)
     Path("b.tsv").write_text('id\ttext\n1\ta\n2\t"b\n3\tc\n')
     reason = f"from line 3 on: a quotation mark is not closed{UNQUOTED}"
     assert read("b.tsv") == ([("1", "a")], [Refusal("b.tsv", reason)])
 
 
-def test_csv_of_other_programs_is_refused_with_the_way_out(read: Read) -> None:
+def test_csv_of_other_programs_is_refused_with_the_way_out(read: Read, textsim: Textsim) -> None:
     for lines, reason in [
-        (rb'1,"the \"old\" one"', r"""write "" for \", with sed 's/\\"/""/g' FILE > NEW"""),
+        (rb'1,"the \"old\" one"', "give --quote backslash"),
         (b"1,a\rb", r"malformed CSV: a value has a carriage return; remove it, with tr -d '\r'"),
-        (b'1,"a\nb"c', "malformed CSV in the lines 2 to 3: ',' expected"),
+        (b'1,"a\nb"c', "one record of the lines 2 to 3: malformed CSV: ',' expected"),
+        (b'1,"a\nb",c', "one record of the lines 2 to 3: the record has 3 columns, but the"),
+        (b'1,"a\n\xff"', "one record of the lines 2 to 3: not UTF-8"),
         (b"id,text", "the line names the columns again, as if files were joined"),
         (b"\xef\xbb\xbfid,text", "the line names the columns again"),
+        (b'\xef\xbb\xbf"id","text"', "the line names the columns again"),
+        (b"text,id", "the line names the columns again"),
     ]:
         Path("a.csv").write_bytes(b"id,text\n" + lines + b"\n2,good\n")
         documents, (refusal,) = read("a.csv")
         assert documents == [("2", "good")], lines
         assert reason in refusal.reason, lines
+    forms: list[tuple[bytes, dict[str, Any]]] = [
+        (rb'1,"the \"old\" ""one"" \\, 2"', {"quote": Quote.BACKSLASH}),
+        (rb'1:the "old" "one" \, 2', {"quote": Quote.NONE, "separator": ":"}),
+    ]
+    for content, form in forms:
+        header = b"id:text\n" if "separator" in form else b"id,text\n"
+        Path("a.csv").write_bytes(header + content)
+        assert read("a.csv", **form) == ([("1", r'the "old" "one" \, 2')], []), content
+    textsim("dedupe", "a.csv", "-o", "out.csv", "--quote", "none", "--separator", ":")
+    assert Path("out.csv").read_bytes() == Path("a.csv").read_bytes()
     Path("a.csv").write_text("text\ntext\n")
     assert read("a.csv", keys=["text"])[0] == [("text", "text")]
     joined = '{"id": 1, "text": "a"}\n\ufeff{"id": 2, "text": "b"}\n'
@@ -301,7 +331,7 @@ def test_a_bad_csv_record_is_refused_and_reading_goes_on(read: Read) -> None:
     assert refused == [
         Refusal("a.csv, line 4", "the record has 1 columns, but the header has 2"),
         Refusal("a.csv, line 5", "the record has 3 columns, but the header has 2"),
-        Refusal("a.csv, line 6", "malformed CSV: ',' expected after '\"'"),
+        Refusal("a.csv, line 6", f"malformed CSV: ',' expected after '\"'{UNQUOTED}"),
         Refusal("a.csv, line 7", "not UTF-8: byte 0xff at offset 2; convert it to UTF-8"),
     ]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from textsim_db.files.file_kinds import FileFormat, Kind
 from textsim_db.files.record_formats import CsvReader
 
 Rows = list[dict[str, Any]]
@@ -55,7 +56,7 @@ def ids_of(name: str) -> list[Any]:
     if name.endswith(".gz"):
         data = gzip.decompress(data)
     if "csv" in name:
-        read = (record for _, _, record in CsvReader(io.BytesIO(data)))
+        read = (record for _, _, record in CsvReader(io.BytesIO(data), FileFormat(Kind.CSV)))
         return [next(iter(record.values())) for record in read if isinstance(record, dict)]
     if "parquet" in name:
         parquet = pytest.importorskip("pyarrow.parquet")

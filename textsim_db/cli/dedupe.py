@@ -22,6 +22,8 @@ from textsim_db.cli.options import (
     DatabaseUrl,
     LinkageOption,
     PartialSettings,
+    QuoteOption,
+    SeparatorOption,
     TextColumn,
     column_option,
     complete,
@@ -34,7 +36,7 @@ from textsim_db.cli.options import (
 from textsim_db.cli.output import check_output
 from textsim_db.cli.progress_lines import loading
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, shown
-from textsim_db.files.file_kinds import Kind
+from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 from textsim_db.results.html import count
 from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings
 
@@ -117,6 +119,8 @@ def dedupe(
     kind: Annotated[
         Kind, record_kind_option("Format of INPUT; auto decides by its name.")
     ] = Kind.AUTO,
+    separator: SeparatorOption = None,
+    quote: QuoteOption = Quote.DOUBLED,
     output_kind: Annotated[
         Kind, record_kind_option("Format of the output; auto decides by its name.")
     ] = Kind.AUTO,
@@ -200,7 +204,7 @@ def dedupe(
     key_needed = add or key is not None or judgements is not None
     wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope)
     judged = None if judgements is None else read_judgements(judgements)
-    with RecordFiles(paths, wanted, kind) as records:
+    with RecordFiles(paths, wanted, FileFormat(kind, separator, Quote(quote))) as records:
         if output is not None:
             records.convert_for(output, output_kind, drop_faulty)
         texts = _Texts(records, add or report is not None or judged is not None, drop_faulty)
@@ -340,7 +344,7 @@ def _addition_file(
     from textsim_db.corpus.removals import AdditionFile
 
     server = db.engine.url.render_as_string(hide_password=True)
-    how = (records.columns, rule.preference, rule.linkage, judgements)
+    how = (records.columns, records.form, rule.preference, rule.linkage, judgements)
     return AdditionFile(
         f"{outputs.lasting()}.added",
         [file.path for file in records.files],

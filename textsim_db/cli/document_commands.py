@@ -19,6 +19,8 @@ from textsim_db.cli.options import (
     DatabaseUrl,
     KeyColumns,
     PartialSettings,
+    QuoteOption,
+    SeparatorOption,
     TextColumn,
     Yes,
     check_existing,
@@ -31,7 +33,7 @@ from textsim_db.cli.options import (
 )
 from textsim_db.cli.progress_lines import Measured, loading, progress
 from textsim_db.errors import ConfigurationError, DatabaseError, InputError, shown
-from textsim_db.files.file_kinds import Kind
+from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 from textsim_db.results import AddReport
 from textsim_db.results.html import count
 from textsim_db.settings.corpus_settings import SETTINGS
@@ -185,6 +187,8 @@ def index(
             "Each may be gzip'ed (.gz).",
         ),
     ] = Kind.AUTO,
+    separator: SeparatorOption = None,
+    quote: QuoteOption = Quote.DOUBLED,
     key: KeyColumns = None,
     text: TextColumn = "text",
     scope: Annotated[
@@ -224,9 +228,10 @@ def index(
     if paths and query is not None:
         raise misused("--query", "it reads no files; leave out one of the two")
     refusals = Refusals()
+    form = FileFormat(kind, separator, Quote(quote))
     with connect(database_url) as db:
         inputs: Inputs | QueryDocuments = (
-            Inputs(paths or [], refusals.add, kind, key or ["id"], text, scope, glob)
+            Inputs(paths or [], refusals.add, form, key or ["id"], text, scope, glob)
             if query is None
             else QueryDocuments(db, query, scope is not None)
         )

@@ -12,10 +12,12 @@ from textsim_db.cli.operations import Call, Operation, as_command
 from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
+    QuoteOption,
+    SeparatorOption,
     record_kind_option,
 )
 from textsim_db.errors import shown
-from textsim_db.files.file_kinds import Kind
+from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 from textsim_db.results import Judgement
 from textsim_db.results.html import count
 
@@ -109,6 +111,8 @@ def import_(
     kind: Annotated[
         Kind, record_kind_option("Format of the file; auto decides by its name.")
     ] = Kind.AUTO,
+    separator: SeparatorOption = None,
+    quote: QuoteOption = Quote.DOUBLED,
     replace: Annotated[
         bool,
         typer.Option(
@@ -128,7 +132,7 @@ def import_(
     """
     from textsim_db.files.read_documents import read_judgements
 
-    read = read_judgements(path, kind)
+    read = read_judgements(path, FileFormat(kind, separator, Quote(quote)))
     with connect(database_url) as db:
         new = db.manage(corpus).judge_many(
             (judgement[:6] for judgement in read), replace, place_of=lambda i: read[i].place

@@ -15,7 +15,7 @@ import typer
 
 from textsim_db.cli.logs import postponed
 from textsim_db.errors import ConfigurationError, install_extra, shown, suggestion
-from textsim_db.files.file_kinds import Kind
+from textsim_db.files.file_kinds import Kind, Quote
 from textsim_db.settings.corpus_settings import (
     AUTO,
     DEFAULTS,
@@ -96,6 +96,34 @@ def choice_option(choices: type[Choice], text: str, *flags: str) -> Any:
 def record_kind_option(text: str) -> Any:
     kinds = "|".join(kind for kind in Kind if kind is not Kind.TEXT)
     return typer.Option(parser=choice_of(Kind), metavar=kinds, help=text)
+
+
+def _separator(text: str) -> str:
+    mark = "\t" if text in ("\\t", "tab") else text
+    if len(mark) != 1 or mark in '"\r\n':
+        raise typer.BadParameter(f'"{shown(text)}" is no separator; expected one character, or tab')
+    return mark
+
+
+SeparatorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--separator",
+        parser=_separator,
+        metavar="CHARACTER",
+        help='The character between two columns of CSV and TSV, such as ";" or tab. Default: the header '
+        "shows it.",
+    ),
+]
+QuoteOption = Annotated[
+    str,
+    choice_option(
+        Quote,
+        "How a quotation mark stands in a quoted value of CSV and TSV: doubled, or after a backslash. "
+        "none: quotation marks are part of the text.",
+        "--quote",
+    ),
+]
 
 
 def column_option(text: str, *flags: str) -> Any:

@@ -19,7 +19,9 @@ from textsim_db.cli.options import (
     KeyColumns,
     LeastWords,
     MostDocuments,
+    QuoteOption,
     ScopeLimit,
+    SeparatorOption,
     TextColumn,
     choice_option,
     misused,
@@ -28,7 +30,7 @@ from textsim_db.cli.options import (
 from textsim_db.cli.output import Format, FormatOption, check_output, write
 from textsim_db.cli.progress_lines import counted
 from textsim_db.errors import DocumentError, InputError
-from textsim_db.files.file_kinds import Kind
+from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 from textsim_db.results import Refusal
 from textsim_db.results.html import count, end_of_start, start_of_end
 from textsim_db.text.storable_text import to_bytes
@@ -127,6 +129,8 @@ def contamination(
         Kind,
         choice_option(Kind, "Format of the files."),
     ] = Kind.AUTO,
+    separator: SeparatorOption = None,
+    quote: QuoteOption = Quote.DOUBLED,
     key: KeyColumns = None,
     text: TextColumn = "text",
     scope: ScopeLimit = None,
@@ -152,7 +156,8 @@ def contamination(
     from textsim_db.files.read_documents import Inputs
 
     refusals = Refusals()
-    inputs = Inputs(paths, refusals.add, kind, key or ["id"], text)
+    file_format = FileFormat(kind, separator, Quote(quote))
+    inputs = Inputs(paths, refusals.add, file_format, key or ["id"], text)
     if report is not None:
         if form is Format.CSV:
             raise misused("--format", "--report writes JSON lines; leave out one of the two")

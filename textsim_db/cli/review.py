@@ -12,15 +12,19 @@ from textsim_db.cli.messages import print_message
 from textsim_db.cli.opening import connect
 from textsim_db.cli.options import (
     DatabaseUrl,
+    QuoteOption,
+    SeparatorOption,
     Threshold,
     check_port,
     column_option,
     misused,
     needs_extra,
     path_option,
+    record_kind_option,
     whole_number_option,
 )
 from textsim_db.cli.output import check_output
+from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 
 if TYPE_CHECKING:
     from textsim_db.review.reviewed import Reviewed
@@ -47,6 +51,9 @@ def review(
     records: Annotated[
         str | None, path_option("With --report: the file that dedupe has read.", "--input")
     ] = None,
+    kind: Annotated[Kind, record_kind_option("With --input: the format of the file.")] = Kind.AUTO,
+    separator: SeparatorOption = None,
+    quote: QuoteOption = Quote.DOUBLED,
     text: Annotated[str, column_option("With --input: column or member with the text.")] = "text",
     key: Annotated[
         str | None,
@@ -102,7 +109,14 @@ def review(
         print_message("press Ctrl-C to end")
 
     opened = (
-        _report(report, records, (text, key, scope), judgements, threshold)
+        _report(
+            report,
+            records,
+            FileFormat(kind, separator, Quote(quote)),
+            (text, key, scope),
+            judgements,
+            threshold,
+        )
         if report is not None and records is not None
         else _corpus(corpus, source, threshold, database_url)
     )
@@ -154,6 +168,7 @@ def _corpus(
 def _report(
     report: str,
     records: str,
+    form: FileFormat,
     columns: tuple[str, str | None, str | None],
     judgements: str | None,
     threshold: float | None,
@@ -168,7 +183,7 @@ def _report(
     check_output("--judgements", path, [("--report", report), ("--input", records)])
     wanted = RecordColumns(text, key or "id", None, key is not None, scope)
     with (
-        RecordFile(records, wanted) as file,
+        RecordFile(records, wanted, form) as file,
         ReportDocuments(report, file, path, threshold) as reviewed,
     ):
         yield reviewed

@@ -76,9 +76,29 @@ class Kind(StrEnum):
     JSONL = "jsonl"
     CSV = "csv"
     TSV = "tsv"
-    UNQUOTED_TSV = "unquoted-tsv"
     PARQUET = "parquet"
     TEXT = "text"
+
+
+class Quote(StrEnum):
+    """How a quotation mark stands in a quoted value of CSV and TSV; none: they are part of the text."""
+
+    DOUBLED = "doubled"
+    BACKSLASH = "backslash"
+    NONE = "none"
+
+
+class FileFormat(NamedTuple):
+    """How files of records are read, as far as their names and their first lines do not say it."""
+
+    kind: Kind = Kind.AUTO
+    separator: str | None = None
+    """The character between two columns of CSV and TSV; None: the header shows it."""
+    quote: Quote = Quote.DOUBLED
+
+
+BY_NAME = FileFormat()
+"""The format is that of the file's name."""
 
 
 class RecordKind(NamedTuple):
@@ -86,10 +106,7 @@ class RecordKind(NamedTuple):
 
     title: str
     endings: tuple[str, ...]
-    """The endings of file names, each also with .gz; the first is the usual one.
-
-    A kind without endings is not written.
-    """
+    """The endings of file names, each also with .gz; the first is the usual one."""
     separator: str = ""
     """The character between two columns of a line, if lines have columns."""
 
@@ -98,7 +115,6 @@ RECORD_KINDS = {
     Kind.JSONL: RecordKind("JSON lines", ("jsonl", "ndjson")),
     Kind.CSV: RecordKind("CSV", ("csv",), ","),
     Kind.TSV: RecordKind("TSV", ("tsv",), "\t"),
-    Kind.UNQUOTED_TSV: RecordKind("TSV without quotation", (), "\t"),
     Kind.PARQUET: RecordKind("Parquet", ("parquet", "pq")),
 }
 _BY_ENDING = {ending: kind for kind in RECORD_KINDS for ending in RECORD_KINDS[kind].endings}
@@ -110,8 +126,7 @@ def alternatives(names: Iterable[str]) -> str:
     return f"{', '.join(first)} or {last}"
 
 
-_WRITTEN = [kind for kind in RECORD_KINDS if RECORD_KINDS[kind].endings]
-_ENDINGS = alternatives(f".{RECORD_KINDS[kind].endings[0]}" for kind in _WRITTEN)
+_ENDINGS = alternatives(f".{kind.endings[0]}" for kind in RECORD_KINDS.values())
 _ENDINGS += ", each also with .gz"
 
 _CONVERT = "{0}, not UTF-8: convert it, for example with iconv -f {0} -t UTF-8 {{file}} > NEW"
@@ -174,10 +189,10 @@ def kind_of_output(output: str, chosen: Kind, of_input: Kind) -> Kind:
                 f"{_ENDINGS}, or give the format with --output-kind"
             )
         return by_name or of_input
-    if chosen not in _WRITTEN:
+    if chosen not in RECORD_KINDS:
         raise InputError(
             f"{shown(output)}: records cannot be written as {chosen}; expected an "
-            f"--output-kind of {alternatives(_WRITTEN)}"
+            f"--output-kind of {alternatives(RECORD_KINDS)}"
         )
     if by_name not in (None, chosen):
         raise InputError(

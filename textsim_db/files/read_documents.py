@@ -13,7 +13,9 @@ from typing import IO, NamedTuple
 
 from textsim_db.errors import InputError, suggestion
 from textsim_db.files.file_kinds import (
+    BY_NAME,
     STDIN,
+    FileFormat,
     Kind,
     check_first_bytes,
     decoded,
@@ -45,8 +47,8 @@ class Inputs:
     """Files and folders; "-" is standard input."""
     on_refused: Callable[[Refusal], None]
     """It is called with each refusal, whose key is the file and, if it is known, the line."""
-    kind: Kind = Kind.AUTO
-    """The kind of all files. By default standard input is JSON lines."""
+    form: FileFormat = BY_NAME
+    """The format of all files. By default standard input is JSON lines."""
     keys: Sequence[str] = ("id",)
     """The columns or members that make the key."""
     text: str = "text"
@@ -105,15 +107,15 @@ class Inputs:
                 self._finished_bytes, self._raw = self.bytes_read, None
 
     def _documents(self, name: str, file: IO[bytes]) -> Iterator[Document]:
-        kind = kind_of(name) if self.kind is Kind.AUTO else self.kind
+        kind = kind_of(name) if self.form.kind is Kind.AUTO else self.form.kind
         if kind is Kind.TEXT:
-            check_first_bytes(file, name, self.kind)
+            check_first_bytes(file, name, self.form.kind)
             yield name, _whole_text(file)
             return
         names = [*(("--key", key) for key in self.keys), ("--text", self.text)]
         if self.scope is not None:
             names.append(("--scope", self.scope))
-        with read_records(file, name, kind) as records:
+        with read_records(file, name, self.form._replace(kind=kind)) as records:
             records.choose(names)
             for number, _, record in records:
                 try:
@@ -141,7 +143,7 @@ def read_text(name: str) -> str:
     refusals: list[Refusal] = []
     if os.path.isdir(name):
         raise InputError(f"{shown_name(name)} is a folder; expected a file")
-    for document in Inputs([name], refusals.append, Kind.TEXT):
+    for document in Inputs([name], refusals.append, FileFormat(Kind.TEXT)):
         return document[1]
     raise InputError(f"{shown_name(name)}: {refusals[0].reason}")
 
@@ -192,13 +194,13 @@ class ReadJudgement(NamedTuple):
     """The file and the line, for messages."""
 
 
-def read_judgements(name: str, kind: Kind = Kind.AUTO) -> list[ReadJudgement]:
+def read_judgements(name: str, form: FileFormat = BY_NAME) -> list[ReadJudgement]:
     """Read a file of records; raises InputError at the first that is faulty or comes twice."""
-    kind = kind_of_records(name, kind)
+    form = form._replace(kind=kind_of_records(name, form.kind))
     places: dict[frozenset[str], str] = {}
     judgements = []
     try:
-        for judgement in _read(name, kind):
+        for judgement in _read(name, form):
             pair = frozenset(judgement[:2])
             if pair in places:
                 raise InputError(f"{judgement.place}: this pair is judged already: {places[pair]}")
@@ -209,12 +211,12 @@ def read_judgements(name: str, kind: Kind = Kind.AUTO) -> list[ReadJudgement]:
     return judgements
 
 
-def _read(name: str, kind: Kind) -> Iterator[ReadJudgement]:
+def _read(name: str, form: FileFormat) -> Iterator[ReadJudgement]:
     place = shown_name(name)
     try:
         with (
             nullcontext(sys.stdin.buffer) if name == STDIN else open(name, "rb") as raw,
-            read_records(unpacked(raw, name), name, kind) as records,
+            read_records(unpacked(raw, name), name, form) as records,
         ):
             # Other columns are read if they are there.
             records.choose(_NAMES, read_all=True)

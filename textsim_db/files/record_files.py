@@ -17,8 +17,10 @@ from typing import IO, Any, NamedTuple
 
 from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import (
+    BY_NAME,
     RECORD_KINDS,
     STDIN,
+    FileFormat,
     Kind,
     check_first_bytes,
     kind_of_records,
@@ -41,44 +43,29 @@ from textsim_db.files.records import (
     text_of,
 )
 
-READERS: dict[Kind, Callable[[IO[bytes]], RecordReader]] = {
-    Kind.JSONL: JsonReader,
-    Kind.CSV: CsvReader,
-    Kind.TSV: partial(CsvReader, kind=Kind.TSV),
-    Kind.UNQUOTED_TSV: partial(CsvReader, kind=Kind.UNQUOTED_TSV),
-    Kind.PARQUET: ParquetReader,
-}
-"""How a file of each kind is read. PyArrow is imported when Parquet is read or written."""
 WRITERS: dict[Kind, Callable[[], RecordWriter]] = {
     Kind.JSONL: JsonWriter,
     Kind.CSV: CsvWriter,
     Kind.TSV: partial(CsvWriter, Kind.TSV),
-    Kind.UNQUOTED_TSV: partial(
-        CsvWriter, Kind.TSV
-    ),  # if the records of several files are not copied
     Kind.PARQUET: ParquetWriter,
 }
-"""How records are written as each kind."""
+"""How records are written as each kind. PyArrow is imported when Parquet is read or written."""
 
 
 @contextmanager
-def read_records(file: IO[bytes], name: str, kind: Kind) -> Iterator[RecordReader]:
+def read_records(file: IO[bytes], name: str, form: FileFormat) -> Iterator[RecordReader]:
     """Lend a reader of an unpacked file; raises InputError if the file is of another kind."""
-    check_first_bytes(file, name, kind)
-    with (
-        _spooled_input(file)
-        if kind is Kind.PARQUET and not file.seekable()
-        else nullcontext(file) as whole
-    ):
-        yield READERS[kind](whole)
-
-
-@contextmanager
-def _spooled_input(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Copy a stream to a temporary file: the end of a Parquet file says where its columns are."""
-    with tempfile.TemporaryFile(prefix="textsim-") as spool:
-        shutil.copyfileobj(file, spool, 2**20)
-        yield spool
+    check_first_bytes(file, name, form.kind)
+    if form.kind is Kind.JSONL:
+        yield JsonReader(file)
+    elif form.kind is not Kind.PARQUET:
+        yield CsvReader(file, form)
+    elif file.seekable():
+        yield ParquetReader(file)
+    else:  # the end of a Parquet file says where its columns are
+        with tempfile.TemporaryFile(prefix="textsim-") as spool:
+            shutil.copyfileobj(file, spool, 2**20)
+            yield ParquetReader(spool)
 
 
 _MOST_SUGGESTIONS = 100
@@ -127,12 +114,13 @@ class RecordFile:
     path: str
     """The file, or a copy of standard input or of a pipe: it can be read again."""
 
-    def __init__(self, name: str, columns: RecordColumns, kind: Kind = Kind.AUTO) -> None:
+    def __init__(self, name: str, columns: RecordColumns, form: FileFormat = BY_NAME) -> None:
         if name != STDIN and os.path.isdir(name):
             raise InputError(f"{shown_name(name)} is a folder; expected a file")
         self.name = name
         self.columns = columns
-        self.kind = kind_of_records(name, kind)
+        self.kind = kind_of_records(name, form.kind)
+        self._form = form._replace(kind=self.kind)
         self._output_kind = self.kind
         self._drops_faulty = False
         self._writer: RecordWriter | None = None
@@ -248,7 +236,7 @@ class RecordFile:
     def reader(self) -> Iterator[RecordReader]:
         with open(self.path, "rb") as raw:
             self._raw = raw
-            with read_records(unpacked(raw, self.name), self.name, self.kind) as reader:
+            with read_records(unpacked(raw, self.name), self.name, self._form) as reader:
                 yield reader
 
 

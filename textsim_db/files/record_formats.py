@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from textsim_db.errors import InputError, shown
 from textsim_db.files import file_kinds
-from textsim_db.files.file_kinds import RECORD_KINDS, Kind, decoded, lines
+from textsim_db.files.file_kinds import RECORD_KINDS, FileFormat, Kind, Quote, decoded, lines
 from textsim_db.files.records import LineReader, RecordWriter, Values, expect_utf8, type_name
 from textsim_db.text.storable_text import MAX_BYTES
 
@@ -21,32 +21,38 @@ _BYTE_ORDER_MARK = "\ufeff"  # at the start of a file, readers would remove it
 _SEPARATORS = "\t;|,"
 _SEPARATOR_LINE = re.compile(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n")
 """The first line that Excel writes and reads to name the separator."""
-_UNQUOTED = "; if quotation marks mean nothing in this file, give --kind unquoted-tsv"
+_QUOTING: dict[Quote, dict[str, Any]] = {
+    Quote.DOUBLED: {},
+    Quote.BACKSLASH: {"escapechar": "\\"},
+    Quote.NONE: {"quoting": csv.QUOTE_NONE},
+}
+_UNQUOTED = "; if quotation marks mean nothing in this file, give --quote none"
 
 
 class CsvReader(LineReader):
     """The records of a CSV or TSV file after its header; blank lines are skipped.
 
-    Columns may be separated by another character, if the header shows it: semicolons, such as from Excel
-    in many countries. Raises InputError if the rest of the file cannot be divided into records.
+    Columns may be separated by another character, if the format or the header says so: semicolons, such
+    as from Excel in many countries. Raises InputError if the rest cannot be divided into records.
     """
 
     columns: list[str]
 
-    def __init__(self, file: IO[bytes], kind: Kind = Kind.CSV) -> None:
-        self._title, _, self._separator = RECORD_KINDS[kind]
-        self._is_quoted = kind is not Kind.UNQUOTED_TSV
+    def __init__(self, file: IO[bytes], form: FileFormat) -> None:
+        kind = RECORD_KINDS[form.kind]
+        self._title, self._separator = kind.title, form.separator or kind.separator
+        self._quote = form.quote
         csv.field_size_limit(max(csv.field_size_limit(), MAX_BYTES))
         self._lines = _TextLines(file)
         self._records = self._divide(self._lines)
         header = self._next_record()
         self.raw_header = self._lines.raw
         if named := _SEPARATOR_LINE.fullmatch(self.raw_header):
-            self._separator = named[1].decode("latin-1")
+            self._separator = form.separator or named[1].decode("latin-1")
             self._records = self._divide(self._lines)
             header = self._next_record()
             self.raw_header += self._lines.raw
-        elif header and len(header) == 1 and self._is_quoted:
+        elif header and len(header) == 1 and form.separator is None:
             header = self._by_another_separator(header)
         if header is None:
             raise InputError(
@@ -56,7 +62,7 @@ class CsvReader(LineReader):
 
     def layout(self) -> object:
         """Return the columns, and how they are separated and quoted."""
-        return self.columns, self._separator, self._is_quoted
+        return self.columns, self._separator, self._quote
 
     def __iter__(self) -> Iterator[tuple[int, bytes, Values | InputError]]:
         while True:
@@ -66,19 +72,19 @@ class CsvReader(LineReader):
                 fields = self._next_record()
                 if fields is None:
                     return
-                self._check_fields(fields, first)
+                self._check_fields(fields, self._lines.number > first)
                 record = dict(zip(self.columns, fields, strict=False))
             except _UnreadableRest as error:
                 raise InputError(f"from line {first} on: {error}") from error
             except InputError as error:
-                record = error
+                record, last = error, self._lines.number
+                if last > first:
+                    record = InputError(f"one record of the lines {first} to {last}: {error}")
             if record:
                 yield first, self._lines.raw, record
 
     def _divide(self, lines: Iterable[str]) -> Any:
-        if self._is_quoted:
-            return csv.reader(lines, strict=True, delimiter=self._separator)
-        return csv.reader(lines, strict=True, delimiter=self._separator, quoting=csv.QUOTE_NONE)
+        return csv.reader(lines, strict=True, delimiter=self._separator, **_QUOTING[self._quote])
 
     def _by_another_separator(self, header: list[str]) -> list[str]:
         """Return the columns of the header, divided by the separator that it shows."""
@@ -91,27 +97,36 @@ class CsvReader(LineReader):
         columns: list[str] = next(self._divide(text.splitlines(keepends=True)))
         return columns
 
-    def _check_fields(self, fields: list[str], first: int) -> None:
-        """Raise InputError unless these are the fields of a record; first: the number of its line."""
-        count, last = len(self.columns), self._lines.number
-        if last > first and self._separator == "\t" and self._is_quoted:
-            lines = self._lines.raw.rstrip(b"\r\n").split(b"\n")
-            if all(line.count(b"\t") == count - 1 for line in lines):
-                raise InputError(
-                    f"quotation marks make one record of the lines {first} to {last}{_UNQUOTED}"
-                )
+    def _check_fields(self, fields: list[str], are_several_lines: bool) -> None:
+        """Raise InputError unless these are the fields of one record."""
+        count = len(self.columns)
+        if are_several_lines and self._are_records(self._lines.raw.rstrip(b"\r\n").split(b"\n")):
+            raise InputError(f"quotation marks join them{_UNQUOTED}")
         if len(fields) not in (0, count):
             raise InputError(f"the record has {len(fields)} columns, but the header has {count}")
-        if count > 1 and fields[1:] == self.columns[1:] and fields[0].endswith(self.columns[0]):
-            raise InputError(
-                "the line names the columns again, as if files were joined: name each file instead"
-            )
+        if count > 1 and fields and fields[-1] in self.columns:
+            first = fields[0].removeprefix(_BYTE_ORDER_MARK).strip('"')
+            if sorted([first, *fields[1:]]) == sorted(self.columns):
+                raise InputError(
+                    "the line names the columns again, as if files were joined: name each file instead"
+                )
+
+    def _are_records(self, lines: list[bytes]) -> bool:
+        """Guess whether each line of a quoted value is a record of its own.
+
+        A line has the right number of separators. Where separators are usual in texts, it also begins
+        with a value that has a number, and differs from that of the other lines only in the number.
+        """
+        mark, count = self._separator.encode(), len(self.columns)
+        if count == 1 or any(line.count(mark) != count - 1 for line in lines):
+            return False
+        begins = {re.sub(rb"\d+", b"0", line.partition(mark)[0]) for line in lines}
+        return mark == b"\t" or (len(begins) == 1 and b"0" in begins.pop())
 
     def _next_record(self) -> list[str] | None:
         """Return the next record, empty for a blank line, or None at the end."""
         self._lines.clear()
-        first = self._lines.number + 1
-        way_out = _UNQUOTED if self._separator == "\t" and self._is_quoted else ""
+        way_out = _UNQUOTED
         try:
             record: list[str] | None = next(self._records, None)
         except csv.Error as error:
@@ -121,10 +136,8 @@ class CsvReader(LineReader):
             if "new-line" in reason:
                 reason, way_out = "a value has a carriage return", "; remove it, with tr -d '\\r'"
             elif b'\\"' in self._lines.raw:
-                way_out = """; write "" for \\", with sed 's/\\\\"/""/g' FILE > NEW"""
-            last = self._lines.number
-            place = f" in the lines {first} to {last}" if last > first else ""
-            raise InputError(f"malformed {self._title}{place}: {reason}{way_out}") from error
+                way_out = "; give --quote backslash"
+            raise InputError(f"malformed {self._title}: {reason}{way_out}") from error
         if self._lines.error is not None:
             raise self._lines.error
         return record

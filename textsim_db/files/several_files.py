@@ -15,6 +15,8 @@ from typing import IO, TYPE_CHECKING, cast
 
 from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import (
+    BY_NAME,
+    FileFormat,
     Kind,
     is_packed,
     kind_of_output,
@@ -32,16 +34,16 @@ class RecordFiles:
     """The records of several files, one file after the other."""
 
     def __init__(
-        self, names: Sequence[str], columns: RecordColumns, kind: Kind = Kind.AUTO
+        self, names: Sequence[str], columns: RecordColumns, form: FileFormat = BY_NAME
     ) -> None:
         real_names = [resolved(name) for name in names]
         for place, name in enumerate(names):
             if real_names[place] in real_names[:place]:
                 raise InputError(f"{shown_name(name)} is named twice")
         with ExitStack() as stack:
-            self.files = [stack.enter_context(RecordFile(name, columns, kind)) for name in names]
+            self.files = [stack.enter_context(RecordFile(name, columns, form)) for name in names]
             self._stack = stack.pop_all()
-        self.columns = columns
+        self.columns, self.form = columns, form
         self._ends: list[int] = []
         """For each file that was read, the number of records up to its end."""
         self._output_kind = self.files[0].kind
