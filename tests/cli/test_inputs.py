@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import json
 import lzma
 import shlex
 import sys
@@ -79,6 +80,11 @@ def test_json_lines(read: Read) -> None:
         (b'"id"', "the line is a string; expected a JSON object"),
         (b'{"text": "t"}', 'there is no member "id"; found "text": name another with --key'),
         (b"{}", 'there is no member "id"; found none: name another with --key'),
+        (
+            b'{"id": 1, "text": "a", "text": "b", "x": {"text": ""}}',
+            '2 members are named "text"; found "id", "text", "text", "x": rename all but one, or name '
+            "another with --text",
+        ),
         (b'{"id": "k"}', 'there is no member "text"; found "id": name another with --text'),
         (b'{"id": true, "text": "t"}', '"id" is true; expected a string or a whole number'),
         (b'{"id": 1.5, "text": "t"}', '"id" is 1.5; expected a string or a whole number'),
@@ -92,7 +98,7 @@ def test_json_lines(read: Read) -> None:
 def test_a_bad_json_line_is_refused_and_reading_goes_on(
     line: bytes, reason: str, read: Read
 ) -> None:
-    good = b'{"id": "k", "text": "t"}'
+    good = b'{"id": "k", "text": "t", "x": {"text": "text", "id": "id"}}'
     Path("a.jsonl").write_bytes(b"\n".join([good, b"", line, good]))
     documents, refused = read("a.jsonl")
     assert documents == [("k", "t")] * 2
@@ -187,16 +193,38 @@ def test_csv_of_other_programs_is_refused_with_the_way_out(read: Read, textsim: 
     assert read("a.jsonl")[0] == [("1", "a"), ("2", "b")]
 
 
-def test_nested_json_is_refused_with_the_command_that_copies_it(read: Read) -> None:
-    Path("a.jsonl").write_text('{"id": 1, "the turns": [{"text": "a"}], "doc": {"body": "b"}}')
-    for text, path in [
-        ("the turns", '."the turns"[0]'),
-        ("doc", ".doc.body"),
-        ("doc.body", ".doc.body"),
-        ("the turns.0.text", '."the turns"[0].text'),
+def test_nested_members_by_path(read: Read, textsim: Textsim) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    row = {"id": 1, "turns": [{"by": "u", "text": "a"}, {"by": "v", "text": "b"}], "x": {"no": 7}}
+    Path("a.jsonl").write_text(json.dumps(row | {"x.y": "dot", "x": {"no": 7, "y": "c"}}))
+    parquet.write_table(pyarrow.Table.from_pylist([row, {"id": 2}]), "a.parquet")
+    for text, expected in [
+        ("turns.0.text", "a"),
+        ("turns.-1.text", "b"),
+        ("x.y", "dot"),
+        ("turns.2.text", 'there is no member "turns.2.text"; found "id", "turns", "x"'),
+        (
+            "turns.0",
+            '"turns.0" is an object; expected a string: name a part of it, such as turns.0.by',
+        ),
+        ("turns", '"turns" is an array; expected a string: name a part of it, such as turns.0'),
+        ("x.no.z", 'there is no member "x.no.z"'),
     ]:
-        (refusal,) = read("a.jsonl", text=text)[1]
-        assert f"jq -c '.text = {path}' FILE > NEW.jsonl" in refusal.reason, text
+        documents, refused = read("a.jsonl", text=text, keys=["x.no"])
+        assert [*documents, *(r.reason[: len(expected)] for r in refused)] in (
+            [("7", expected)],
+            [expected],
+        )
+    assert read("a.parquet", text="turns.0.text")[0] == [("1", "a")]
+    assert "a column of list<" in read("a.parquet", text="turns")[1][0].reason
+    for name in ("a.jsonl", "a.parquet"):
+        options = ("--text", "turns.0.text", "--key", "x.no", "--scope", "turns.0.by")
+        command = ("dedupe", name, "-o", "o.jsonl", "--keep", "max:x.no", "--drop-faulty")
+        assert ": 1 kept, " in textsim(*command, *options, status=None).stderr
+        name_of_corpus = name.replace(".", "")
+        result = textsim("index", name_of_corpus, name, "--create", *options, status=None)
+        assert "1 added" in result.stderr
 
 
 def test_parquet_texts_without_annotation(read: Read) -> None:
@@ -205,7 +233,8 @@ def test_parquet_texts_without_annotation(read: Read) -> None:
 
     for kind in (pyarrow.binary(), pyarrow.large_binary()):
         column = pyarrow.array([b"\xc3\xa9", b"\xff\0", None], kind)
-        parquet.write_table(pyarrow.table({"id": [1, 2, 3], "text": column}), "a.parquet")
+        keys = pyarrow.array([b"1", b"2", b"3"], kind)
+        parquet.write_table(pyarrow.table({"id": keys, "text": column}), "a.parquet")
         documents, refused = read("a.parquet")
         assert documents == [("1", "é")]
         assert [each.reason[:18] for each in refused] == [
@@ -232,6 +261,8 @@ def test_parquet(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
         assert found == [Refusal(f"{name}, {place}", reason) for place, reason in refused]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))
     assert read("-", kind=Kind.PARQUET)[0] == [("1", "a")]
+    parquet.write_table(pyarrow.table({"a": ["x"], "b": ["y"], "verdict": ["same"]}), "j.parquet")
+    assert read_documents.read_judgements("j.parquet")[0][:3] == ("x", "y", "same")
     for columns, reason in [
         ({"id": [1], "text": [5]}, '"text" is a column of int64; expected a column of strings'),
         ({"id": [1], "texts": ["a"]}, 'there is no column "text"; found "id", "texts": name an'),
@@ -268,9 +299,7 @@ def test_two_columns_of_one_name(read: Read) -> None:
             "UTF-16BE, not UTF-8: convert it, for example with iconv",
         ),
         ("id,text\n1,a".encode("utf-32"), "UTF-32, not UTF-8: convert it, for example with iconv"),
-        (bz2.compress(b"id,text\n"), "compressed with bzip2; only gzip files are unpacked"),
-        (lzma.compress(b"id,text\n"), "compressed with xz; only gzip files are unpacked"),
-        (b"(\xb5/\xfd...", "compressed with Zstandard; only gzip files are unpacked"),
+        (b"\x04\x22\x4d\x18...", "compressed with LZ4; unpack it first, with lz4 -d "),
         (b"PAR1...", "Parquet; give it a name that ends in .parquet, or --kind parquet"),
         (b"PK\x03\x04...", "a ZIP archive, such as an Excel workbook; unpack it"),
         (b"\xd0\xcf\x11\xe0...", "an old Office file, such as an Excel workbook; save it"),
@@ -308,7 +337,7 @@ def test_json_that_is_read_as_another_kind_is_refused_with_the_command(
         ("a b.csv", b"id,text\r1,a\r2,b", cr),
         ("a.tsv", b"id\ttext\r1\ta\r", cr),
         ("a.jsonl", LINES.replace(b"\n", b"\r"), cr),
-        ("-a.jsonl", b"(\xb5/\xfd...", "zstd -d {}"),
+        ("-a.jsonl", b"\x04\x22\x4d\x18...", "lz4 -d {}"),
     ]:
         Path(name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
         file = f"<(gzip -dc {name})" if name.endswith(".gz") else shlex.quote(name)
@@ -364,16 +393,33 @@ def test_a_file_that_cannot_be_read_is_refused(
     assert read(name, "good.txt") == ([("good.txt", "t")], [Refusal(name, reason)])
 
 
-def test_gzip_of_everything(read: Read) -> None:
-    contents = {
-        "a.txt.gz": "t",
-        "b.JSONL.gz": '{"id": "b", "text": "t"}',
-        "c.csv.gz": "id,text\nc,t",
-        "d.jsonl": '{"id": "d", "text": "t"}',
+def test_packed_files(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    packers: dict[str, Callable[[bytes], bytes]] = {
+        "gz": gzip.compress,
+        "bz2": bz2.compress,
+        "xz": lzma.compress,
+        "zst": lambda data: pyarrow.compress(data, codec="zstd", asbytes=True),
     }
-    for name, content in contents.items():
-        Path(name).write_bytes(gzip.compress(content.encode()))
-    assert read(*contents) == ([("a.txt.gz", "t"), ("b", "t"), ("c", "t"), ("d", "t")], [])
+    contents = {"a.txt": b"t", "b.JSONL": LINES[:24], "c.csv": b"id,text\n1,\xc3\xa9", "d": b"t"}
+    for ending, pack in packers.items():
+        # The content has two frames; a file of another name is known by its first bytes.
+        names = [f"{name}.{ending}" if name != "d" else name for name in contents]
+        for name, content in zip(names, contents.values(), strict=True):
+            Path(name).write_bytes(pack(content[:10]) + pack(content[10:]))
+        expected = [(names[0], "t"), ("1", "é"), ("1", "é"), ("d", "t")]
+        assert read(*names) == (expected, []), ending
+        packed = pack(LINES)
+        for damaged, reason in [
+            (packed[:-3], "file ends too early; only the part before its end was read"),
+            (packed[:20] + b"x" * 20 + packed[40:], "file, or damaged: "),
+            (b"no packed file", "file, or damaged: "),
+        ]:
+            Path(f"e.jsonl.{ending}").write_bytes(damaged)
+            assert reason in read(f"e.jsonl.{ending}")[1][-1].reason, (ending, reason)
+    Path("a.csv.zst").write_bytes(packers["zst"](b"id,text\n"))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert "which needs PyArrow: pip install" in read("a.csv.zst")[1][0].reason
 
 
 def test_a_damaged_gzip_file_is_refused(read: Read, rng: Any) -> None:

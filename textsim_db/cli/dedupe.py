@@ -162,12 +162,12 @@ def dedupe(
     """Remove the near-duplicates of files.
 
     Records of all files are compared with each other, and those that stay go to one output. INPUT is
-    JSON lines, CSV, TSV or Parquet (needs PyArrow), each also gzip'ed. Records that stay are copied
-    unchanged. If the output has another format, or the files have different columns, they are converted,
-    or the command fails at the first record that the format cannot hold. The output file appears when it
-    is complete. With the default linkage, each record that is removed is similar to the record that
-    stays: the exact similarity reaches the threshold. Records that cannot be compared are kept and
-    listed.
+    JSON lines, CSV, TSV or Parquet (needs PyArrow), each also as .gz, .bz2, .xz or .zst. Records that
+    stay are copied unchanged. If the output has another format, or the files have different columns,
+    they are converted, or the command fails at the first record that the format cannot hold. The output
+    file appears when it is complete. With the default linkage, each record that is removed is similar to
+    the record that stays: the exact similarity reaches the threshold. Records that cannot be compared
+    are kept and listed.
 
     It prints how many records were kept and removed.
 

@@ -184,7 +184,7 @@ def index(
             Kind,
             "Format of the files. auto: .jsonl, .csv, .tsv and .parquet are read as such, any "
             "other file is one document, except JSON, which is refused with the command that reads it. "
-            "Each may be gzip'ed (.gz).",
+            "Each may also be packed: .gz, .bz2, .xz or .zst.",
         ),
     ] = Kind.AUTO,
     separator: SeparatorOption = None,

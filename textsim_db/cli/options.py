@@ -138,7 +138,13 @@ KeyColumns = Annotated[
 ]
 
 
-TextColumn = Annotated[str, column_option("Column, or member in JSON, with the text.")]
+TextColumn = Annotated[
+    str,
+    column_option(
+        "Column, or member in JSON, with the text. Dots lead to a nested member: message.content, "
+        "messages.0.content."
+    ),
+]
 
 
 def path_option(text: str, *flags: str) -> Any:

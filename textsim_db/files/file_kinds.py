@@ -7,36 +7,92 @@ import io
 import os
 import re
 import shlex
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from enum import StrEnum
+from importlib import import_module
 from typing import IO, Any, NamedTuple
 
-from textsim_db.errors import InputError, shown
+from textsim_db.errors import InputError, install_extra, shown
 from textsim_db.text.storable_text import MAX_BYTES
 
 MAX_LINE = 2 * MAX_BYTES  # escapes make JSON longer than the text it holds
 _PIECE = 2**20
-_GZIP = b"\x1f\x8b"
+
+
+class Packing(NamedTuple):
+    title: str
+    command: str
+    """The command that packs and unpacks."""
+    first_bytes: bytes
+    """A pattern of the first bytes."""
+    opened: Callable[[IO[bytes]], Any]
+    """Returns the unpacked content of a file."""
+
+
+def _zstandard(raw: IO[bytes]) -> Any:
+    with suppress(ImportError):
+        return import_module("compression.zstd").ZstdFile(raw)  # since Python 3.14
+    try:
+        return import_module("pyarrow").CompressedInputStream(raw, "zstd")
+    except ImportError as error:
+        raise InputError(
+            f"the file is compressed with Zstandard, which needs PyArrow: {install_extra('parquet')}; "
+            "or unpack it first, with zstd -d"
+        ) from error
+
+
+PACKINGS = {
+    ".gz": Packing("gzip", "gzip", rb"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
+    ".bz2": Packing(
+        "bzip2", "bzip2", rb"BZh[1-9]1AY&SY", lambda raw: import_module("bz2").BZ2File(raw)
+    ),
+    ".xz": Packing("xz", "xz", rb"\xfd7zXZ\0", lambda raw: import_module("lzma").LZMAFile(raw)),
+    ".zst": Packing("Zstandard", "zstd", rb"\x28\xb5\x2f\xfd", _zstandard),
+}
+"""How files are packed, by the endings of their names; only gzip is written."""
+
+
+def packing_of(name: str) -> Packing | None:
+    return PACKINGS.get(os.path.splitext(name)[1].lower())
 
 
 def unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
-    """Return the unpacked file if its name or its first bytes say gzip, else the file."""
-    begins_as_gzip = isinstance(raw, io.BufferedReader) and raw.peek(2).startswith(_GZIP)
-    return io.BufferedReader(_Unpacked(raw), 2**17) if is_packed(name) or begins_as_gzip else raw
+    """Return the unpacked file if its name or its first bytes say that it is packed, else the file."""
+    first = raw.peek(10) if isinstance(raw, io.BufferedReader) else b""
+    by_bytes = (each for each in PACKINGS.values() if re.match(each.first_bytes, first))
+    packing = next(by_bytes, None) or packing_of(name)
+    return io.BufferedReader(_Unpacked(raw, packing), 2**17) if packing else raw
+
+
+class DamagedFile(OSError):
+    """The packed content of a file ends too early, or is damaged."""
 
 
 class _Unpacked(io.RawIOBase):
-    """The content of a gzip file. All bytes before damage are returned before the error is raised."""
+    """The content of a packed file. All bytes before damage are returned before the error is raised."""
 
-    def __init__(self, raw: IO[bytes]) -> None:
-        self._file = gzip.GzipFile(fileobj=raw)
+    def __init__(self, raw: IO[bytes], packing: Packing) -> None:
+        self._file = packing.opened(raw)
+        self._title = packing.title
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._file.read1(len(buffer))
+        try:
+            data = self._file.read1(len(buffer))
+        except Exception as error:  # each library has its own
+            if getattr(error, "errno", None):
+                raise
+            if isinstance(error, EOFError) or "Truncated" in str(error):
+                reason = (
+                    f"the {self._title} file ends too early; only the part before its end was read; "
+                    "copy the file again"
+                )
+            else:
+                reason = f"not a {self._title} file, or damaged: {error}"
+            raise DamagedFile(reason) from error
         buffer[: len(data)] = data
         return len(data)
 
@@ -106,7 +162,7 @@ class RecordKind(NamedTuple):
 
     title: str
     endings: tuple[str, ...]
-    """The endings of file names, each also with .gz; the first is the usual one."""
+    """The endings of file names, also with an ending of PACKINGS; the first is usual."""
     separator: str = ""
     """The character between two columns of a line, if lines have columns."""
 
@@ -130,16 +186,12 @@ _ENDINGS = alternatives(f".{kind.endings[0]}" for kind in RECORD_KINDS.values())
 _ENDINGS += ", each also with .gz"
 
 _CONVERT = "{0}, not UTF-8: convert it, for example with iconv -f {0} -t UTF-8 {{file}} > NEW"
-_UNPACK = "compressed with {0}; only gzip files are unpacked: unpack it first, with {1} {{file}}"
 _OTHERS = {
     rb"\xff\xfe\0\0|\0\0\xfe\xff": _CONVERT.format("UTF-32"),
     rb"\xff\xfe|\xfe\xff": _CONVERT.format("UTF-16"),
     rb"(?:[^\0]\0){2}": _CONVERT.format("UTF-16LE"),  # ASCII characters without a byte order mark
     rb"(?:\0[^\0]){2}": _CONVERT.format("UTF-16BE"),
-    rb"\x28\xb5\x2f\xfd": _UNPACK.format("Zstandard", "zstd -d"),
-    rb"\xfd7zXZ\0": _UNPACK.format("xz", "xz -d"),
-    rb"BZh[1-9]1AY&SY": _UNPACK.format("bzip2", "bzip2 -d"),
-    rb"\x04\x22\x4d\x18": _UNPACK.format("LZ4", "lz4 -d"),
+    rb"\x04\x22\x4d\x18": "compressed with LZ4; unpack it first, with lz4 -d {file}",
     rb"PK\x03\x04": "a ZIP archive, such as an Excel workbook; unpack it, or save it as CSV in UTF-8",
     rb"\xd0\xcf\x11\xe0": "an old Office file, such as an Excel workbook; save it as CSV in UTF-8",
     rb"%PDF-": "PDF; make a text of it, for example with pdftotext {file} NEW.txt",
@@ -180,7 +232,7 @@ def kind_of_records(name: str, kind: Kind) -> Kind:
 
 def kind_of_output(output: str, chosen: Kind, of_input: Kind) -> Kind:
     """Return the kind of an output; raises InputError if its name contradicts the chosen kind."""
-    ending = _ending(resolved(output))
+    ending = _ending(resolved(output), [".gz"])
     by_name = _BY_ENDING.get(ending)
     if chosen is Kind.AUTO:
         if by_name is None and ending:
@@ -219,8 +271,8 @@ def check_first_bytes(file: IO[bytes], name: str, kind: Kind) -> None:
     for pattern, description in others.items():
         if re.match(pattern, first):
             file_name = "FILE" if name == STDIN else shown(shlex.quote(name))
-            if is_packed(name):
-                file_name = f"<(gzip -dc {file_name})"
+            if packing := packing_of(name):
+                file_name = f"<({packing.command} -dc {file_name})"
             raise InputError(f"the file is {description.format(file=file_name)}")
 
 
@@ -229,25 +281,20 @@ def resolved(output: str) -> str:
     return output if output == STDIN else os.path.realpath(output)
 
 
-def is_packed(name: str) -> bool:
-    return name.lower().endswith(".gz")
-
-
 def shown_name(name: str) -> str:
     return "standard input" if name == STDIN else shown(name)
 
 
 def reason(error: Exception) -> str:
-    if isinstance(error, gzip.BadGzipFile | zlib.error):
-        return f"not a gzip file, or damaged: {error}"
-    if isinstance(error, EOFError):
-        return "the gzip file ends too early; only the part before its end was read; copy the file again"
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and not isinstance(error, DamagedFile):
         return f"cannot be read: {error.strerror or error}"
     return str(error)
 
 
-def _ending(name: str) -> str:
-    """Return what follows the last dot of a name, in lower case and without .gz; "" if it has no dot."""
-    _, dot, ending = os.path.basename(name).lower().removesuffix(".gz").rpartition(".")
+def _ending(name: str, packings: Iterable[str] = PACKINGS) -> str:
+    """Return the last ending of a name, in lower case, except one that says how the file is packed."""
+    name = os.path.basename(name).lower()
+    _, dot, ending = next(
+        (name.removesuffix(end) for end in packings if name.endswith(end)), name
+    ).rpartition(".")
     return ending if dot else ""

@@ -40,19 +40,29 @@ class ParquetReader(RecordReader):
         with self._errors(), self._parquet.ParquetFile(self._file) as opened:
             self._schema = opened.schema_arrow
         self.columns = self._chosen = self._schema.names
-        self._text = ""
+        self._binary: set[str] = set()
+        """The chosen columns that may have texts as bytes."""
 
     def choose(self, names: Names, read_all: bool = False) -> None:
         """Read only these columns; raise InputError if one is missing, or the text is no string."""
-        super().choose(names)
-        text = self._schema.field(dict(names)["--text"])
-        if not has_strings(text.type, binary=True):
-            raise InputError(
-                f'"{text.name}" is a column of {text.type}; expected a column of strings'
-            )
-        self._text = text.name
+        columns = [(option, self._column(name)) for option, name in names]
+        super().choose(columns)
+        fields = [self._schema.field(name) for _, name in columns]
+        for (option, name), field in zip(names, fields, strict=True):
+            is_whole = option == "--text" and name == field.name
+            if is_whole and not has_strings(field.type, binary=True):
+                raise InputError(
+                    f'"{name}" is a column of {field.type}; expected a column of strings'
+                )
+        self._binary = {field.name for field in fields if not has_strings(field.type)}
         if not read_all:
-            self._chosen = sorted({name for _, name in names})
+            self._chosen = sorted({name for _, name in columns})
+
+    def _column(self, name: str) -> str:
+        """Return the name of the column that has the member of this name."""
+        first = name.partition(".")[0]
+        is_column = name in self._schema.names or first not in self._schema.names
+        return name if is_column else first
 
     def __iter__(self) -> Iterator[tuple[int, None, Values | InputError]]:
         number = 0
@@ -64,8 +74,9 @@ class ParquetReader(RecordReader):
                     record: Values | InputError
                     try:
                         record = {name: _value(column[i], name) for name, column in columns.items()}
-                        if isinstance(text := record.get(self._text), bytes):
-                            record[self._text] = decoded(text)
+                        for name in self._binary:
+                            if isinstance(value := record[name], bytes):
+                                record[name] = decoded(value)
                     except InputError as error:
                         record = error
                     yield number, None, record

@@ -1,10 +1,9 @@
-"""Documents and judgements from files of plain text and of records, also packed with gzip."""
+"""Documents and judgements from files of plain text and of records, also packed."""
 
 from __future__ import annotations
 
 import os
 import sys
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from textsim_db.files.file_kinds import (
     unpacked,
 )
 from textsim_db.files.record_files import read_records
-from textsim_db.files.records import Values, expect_members, key_of, text_of
+from textsim_db.files.records import Values, key_of, needed, text_of
 from textsim_db.results import Refusal
 from textsim_db.settings.corpus_settings import Verdict
 from textsim_db.text.storable_text import MAX_BYTES, join_key
@@ -40,7 +39,7 @@ class Inputs:
     """The documents of files and folders; iterating yields documents.
 
     A plain text file is one document, and its path is the key. In a folder, files are read in order of
-    their names; hidden files are skipped. A gzip file is recognised by its first bytes and unpacked.
+    their names; hidden files are skipped. A packed file is recognised by its first bytes or its name.
     """
 
     paths: Sequence[str]
@@ -65,7 +64,7 @@ class Inputs:
             try:
                 with self._opened(name) as file:
                     yield from self._documents(name, file)
-            except (OSError, EOFError, zlib.error, InputError) as error:
+            except (OSError, InputError) as error:
                 self.on_refused(Refusal(name, reason(error)))
 
     @property
@@ -121,8 +120,6 @@ class Inputs:
                 try:
                     if isinstance(record, InputError):
                         raise record
-                    if records.columns is None:
-                        expect_members(record, names)
                     document = self._document(record)
                 except InputError as error:
                     place = f"{shown_name(name)}, {records.unit} {number}"
@@ -131,11 +128,11 @@ class Inputs:
                     yield document
 
     def _document(self, values: Values) -> Document:
-        key = join_key(*(key_of(values[name], name) for name in self.keys))
-        text = text_of(values[self.text], self.text)
+        key = join_key(*(key_of(needed(values, name, "--key"), name) for name in self.keys))
+        text = text_of(needed(values, self.text, "--text"), self.text)
         if self.scope is None:
             return key, text
-        return key, text, key_of(values[self.scope], self.scope)
+        return key, text, key_of(needed(values, self.scope, "--scope"), self.scope)
 
 
 def read_text(name: str) -> str:
@@ -206,7 +203,7 @@ def read_judgements(name: str, form: FileFormat = BY_NAME) -> list[ReadJudgement
                 raise InputError(f"{judgement.place}: this pair is judged already: {places[pair]}")
             places[pair] = judgement.place
             judgements.append(judgement)
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
         raise InputError(f"{shown_name(name)}: {reason(error)}") from error
     return judgements
 
@@ -232,7 +229,8 @@ def _read(name: str, form: FileFormat) -> Iterator[ReadJudgement]:
 
 
 def _judgement(values: Values, place: str) -> ReadJudgement:
-    expect_members(values, _NAMES)
+    for option, name in _NAMES:
+        needed(values, name, option)
     for name in str(values.get(GUARDED) or "").split():
         if isinstance(cell := values.get(name), str):
             values = {**values, name: cell.removeprefix("'")}

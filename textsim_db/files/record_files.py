@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import json
 import os
 import shutil
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -20,11 +18,11 @@ from textsim_db.files.file_kinds import (
     BY_NAME,
     RECORD_KINDS,
     STDIN,
+    DamagedFile,
     FileFormat,
     Kind,
     check_first_bytes,
     kind_of_records,
-    reason,
     shown_name,
     unpacked,
 )
@@ -36,10 +34,11 @@ from textsim_db.files.records import (
     RecordWriter,
     Values,
     expect_distinct,
-    expect_members,
     expect_names,
+    found,
     is_special,
     key_of,
+    needed,
     text_of,
 )
 
@@ -137,7 +136,9 @@ class RecordFile:
 
     def __iter__(self) -> Iterator[Record]:
         with self.explained(), self.reader() as reader:
-            if reader.columns is not None:
+            if reader.columns is None:
+                reader.choose(self.columns.wanted([self.columns.key]))
+            else:
                 self._prepare(reader, reader.columns)
             members = _Members(self.columns.wanted([]) if reader.columns is None else [])
             for number, _, record in reader:
@@ -183,18 +184,15 @@ class RecordFile:
         columns = self.columns
         if isinstance(record, InputError):
             return Record(None, None, None, fault=f"{unit} {number}: {record}")
-        key = record.get(columns.key)
+        key = found(record, columns.key)
         if isinstance(key, bool | list | dict):
             key = json.dumps(key, ensure_ascii=False, default=str)  # as the file has it
         key = None if key is None else str(key)
-        value = None if columns.value is None else record.get(columns.value)
+        value = None if columns.value is None else found(record, columns.value)
         try:
-            if columns.text not in record:
-                expect_members(record, [("--text", columns.text)])
-            text, scope = text_of(record[columns.text], columns.text), None
+            text, scope = text_of(needed(record, columns.text, "--text"), columns.text), None
             if columns.scope is not None:
-                expect_members(record, [("--scope", columns.scope)])
-                scope = key_of(record[columns.scope], columns.scope)
+                scope = key_of(needed(record, columns.scope, "--scope"), columns.scope)
             return Record(text, key, value, scope)
         except InputError as error:
             return Record(None, key, None, fault=f"{unit} {number}: {error}")
@@ -221,8 +219,8 @@ class RecordFile:
     def explained(self) -> Iterator[None]:
         try:
             yield
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"{shown_name(self.name)}: {reason(error)}") from error
+        except DamagedFile as error:
+            raise InputError(f"{shown_name(self.name)}: {error}") from error
         except OSError as error:
             if error.errno != errno.ENOSPC:  # a full disk is a fault of the output file
                 error.filename = error.filename or self.name
@@ -249,7 +247,7 @@ class _Members:
         self._present: dict[str, None] = {}
 
     def note(self, record: Values) -> None:
-        self.missing = [named for named in self.missing if named[1] not in record]
+        self.missing = [named for named in self.missing if found(record, named[1], self) is self]
         if len(self._present) < _MOST_SUGGESTIONS:
             self._present |= dict.fromkeys(record)
 

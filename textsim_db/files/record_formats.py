@@ -14,7 +14,15 @@ from typing import IO, Any
 from textsim_db.errors import InputError, shown
 from textsim_db.files import file_kinds
 from textsim_db.files.file_kinds import RECORD_KINDS, FileFormat, Kind, Quote, decoded, lines
-from textsim_db.files.records import LineReader, RecordWriter, Values, expect_utf8, type_name
+from textsim_db.files.records import (
+    LineReader,
+    Names,
+    RecordWriter,
+    Values,
+    expect_names,
+    expect_utf8,
+    type_name,
+)
 from textsim_db.text.storable_text import MAX_BYTES
 
 _BYTE_ORDER_MARK = "\ufeff"  # at the start of a file, readers would remove it
@@ -224,12 +232,21 @@ class _TextLines:
 class JsonReader(LineReader):
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
+        self._names: Names = ()
+
+    def choose(self, names: Names, read_all: bool = False) -> None:
+        """Refuse a record in which one of these members comes twice: json would take the last one."""
+        self._names = names
 
     def __iter__(self) -> Iterator[tuple[int, bytes | None, Values | InputError]]:
         for number, line in self.raw_records():
             record: Values | InputError
             try:
                 record = json_object(line)
+                for option, name in self._names:
+                    if line is not None and line.count(f'"{name}"'.encode()) > 1 and name in record:
+                        members = json.loads(line, object_pairs_hook=list)
+                        expect_names([member for member, _ in members], [(option, name)], "member")
             except InputError as error:
                 record = error
             yield number, line, record

@@ -96,10 +96,28 @@ class LineReader(RecordReader):
                 is_ended = raw.endswith((b"\n", b"\r"))
 
 
-def expect_members(values: Values, names: Names) -> None:
-    for _, name in names:
-        if name not in values:
-            expect_names(list(values), names, "member")
+_MISSING = object()
+
+
+def found(values: Values, name: str, default: Any = None) -> Any:
+    """Return a value by its name; if there is none, dots lead into objects and, by numbers, arrays."""
+    if name in values:
+        return values[name]
+    value: Any = values
+    for step in name.split("."):
+        try:
+            value = value[int(step)] if isinstance(value, list) else value[step]
+        except (LookupError, TypeError, ValueError):
+            return default
+    return value
+
+
+def needed(values: Values, name: str, option: str) -> Any:
+    """Return a value by its name; raise InputError without it. option: names the member."""
+    value = found(values, name, _MISSING)
+    if value is _MISSING:
+        expect_names(list(values), [(option, name)], "member")
+    return value
 
 
 def key_of(value: Any, name: str) -> str:
@@ -115,18 +133,9 @@ def text_of(value: Any, name: str) -> str:
         return value
     way_out = ""
     if isinstance(value, list | dict):
-        path = [name, "0" if isinstance(value, list) else next(iter(value), "NAME")]
-        way_out = f": take one of it, {_with_jq('text', path)}"
+        part = "0" if isinstance(value, list) else next(iter(value), "NAME")
+        way_out = f": name a part of it, such as {name}.{part}"
     raise InputError(f'"{shown(name)}" is {type_name(value)}; expected a string{shown(way_out)}')
-
-
-def _with_jq(name: str, path: list[str]) -> str:
-    """Return the command that copies a nested member, or an item of an array, to a member."""
-    names = (f".{each}" if each.isidentifier() else f".{json.dumps(each)}" for each in path)
-    steps = (
-        f"[{each}]" if each.isdigit() else step for each, step in zip(path, names, strict=True)
-    )
-    return f"with jq -c '.{name} = {''.join(steps)}' FILE > NEW.jsonl"
 
 
 def type_name(value: Any) -> str:
@@ -152,9 +161,6 @@ def expect_names(present: list[str], names: Names, noun: str) -> None:
             )
         other = f"name another with {option}{suggestion(name, present)}"
         advice = other if is_option else f"rename the {noun}"
-        if noun == "member" and "." in name and is_option:
-            copied = _with_jq(option.strip("-"), name.split("."))
-            advice += f"; a nested member is copied {shown(copied)}"
         raise InputError(f'there is no {noun} "{shown(name)}"; found {first}{rest}: {advice}')
 
 

@@ -18,7 +18,6 @@ from textsim_db.files.file_kinds import (
     BY_NAME,
     FileFormat,
     Kind,
-    is_packed,
     kind_of_output,
     resolved,
     shown_name,
@@ -113,7 +112,7 @@ class RecordFiles:
         with (
             replacing(output) as file,
             self._explained(),
-            _packed(file, is_packed(resolved(output))) as target,
+            _packed(file, resolved(output).lower().endswith(".gz")) as target,
         ):
             parts = self._parts(kept)
             if self._writer is None:
