@@ -25,6 +25,7 @@ from textsim_db.cli import (
     document_commands,
     judgement_commands,
     logs,
+    mcp,
     messages as json_option,
     passage_commands,
     plan,
@@ -160,6 +161,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
         "judge": judgement_commands.JUDGE,
         "doubtful": judgement_commands.DOUBTFUL,
         "review": review.review,
+        "mcp": mcp.mcp,
         "track": cluster_commands.TRACK,
         "members": cluster_commands.MEMBERS,
         "untrack": cluster_commands.UNTRACK,
@@ -190,8 +192,8 @@ app.add_typer(corpora.app, name="corpus", rich_help_panel="Settings and quality 
 app.add_typer(databases.app, name="db", rich_help_panel="The installation")
 
 
-_WITHOUT_JSON = {"dedupe", "demo", "review"}
-"""Commands whose result is a file, a text for people, or a page."""
+_WITHOUT_JSON = {"dedupe", "demo", "mcp", "review"}
+"""Commands whose result is a file, a text for people, a page, or answers to a model."""
 
 
 def _add_common_options(group: typer.Typer) -> None:

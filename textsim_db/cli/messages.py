@@ -51,8 +51,8 @@ def declare_option(
             callback=_note,
             is_eager=True,
             expose_value=False,
-            help="Print the result as JSON, one object on each line. dedupe, demo and review have no "
-            "such option.",
+            help="Print the result as JSON, one object on each line. dedupe, demo, mcp and review have "
+            "no such option.",
         ),
     ] = False,
 ) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from html import escape
 from secrets import compare_digest
+from typing import Literal
 
 import uvicorn
 from starlette.applications import Starlette
@@ -102,13 +103,27 @@ def serve(
     app: ASGIApp, port: int, browser: bool, show: Callable[[str], None], first: str = ""
 ) -> None:
     """Serve an application until an interrupt; show: receives the address of the first page."""
-    with socket.create_server((HOST, port)) as listening:
-        port = listening.getsockname()[1]
-        token = secrets.token_urlsafe(32)
+    token = secrets.token_urlsafe(32)
+
+    def make_app(port: int) -> ASGIApp:
         address = f"http://{HOST}:{port}/{token}/{first}"
+        show(address)
+        if browser:
+            # A browser in the terminal would return only when it ends.
+            threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+        return AccessCheck(app, token, port)
+
+    serve_app(make_app, port)
+
+
+def serve_app(
+    make_app: Callable[[int], ASGIApp], port: int, lifespan: Literal["on", "off"] = "off"
+) -> None:
+    """Serve on the loopback address until an interrupt; make_app: receives the port."""
+    with socket.create_server((HOST, port)) as listening:
         config = uvicorn.Config(
-            AccessCheck(app, token, port),
-            lifespan="off",
+            make_app(listening.getsockname()[1]),
+            lifespan=lifespan,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -116,10 +131,6 @@ def serve(
             ws="none",
             timeout_graceful_shutdown=1,
         )
-        show(address)
-        if browser:
-            # A browser in the terminal would return only when it ends.
-            threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
 

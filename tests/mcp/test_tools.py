@@ -1,0 +1,218 @@
+"""The tools of a model: what they answer is what SQL answers, within one scope, and small."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from itertools import chain
+from typing import Any
+
+import httpx2
+import pytest
+
+import textsim_db as ts
+from tests.support.connections import Connection
+from tests.support.mcp import (
+    Refused,
+    calling,
+    over_http,
+    over_stdio,
+    tool_server,
+)
+
+READING = ["check_before_write", "search", "passages", "compare", "doubtful", "status"]
+WRITING = ["remember", "judge", "forget"]
+TRAIN = "The train to the office leaves at 8:15"
+HARBOUR = "Anna moved to Kiel in May and works in the harbour office"
+OTHER = "Anna moved to Kiel in May and lives near the harbour office"
+CLIENTS = 16
+
+
+@pytest.fixture
+def notes(db: ts.Database) -> ts.Corpus:
+    corpus = db.create_corpus(
+        "notes",
+        shingle="char:5",
+        threshold=0.6,
+        recall=1,
+        is_unique=True,
+        unique_from=0.85,
+        guards=("numbers", "negations"),
+        scoped=True,
+        passages=20,
+    )
+    corpus.add_many([("b1", f"{TRAIN}, says Bert", "bert"), ("b2", HARBOUR, "bert")])
+    return corpus
+
+
+def test_the_answers_are_those_of_sql(notes: ts.Corpus, connection: Connection) -> None:
+    def rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        return connection.execute(statement.encode(), parameters).fetchall()
+
+    async def main() -> None:
+        async with calling(tool_server(notes, "anna", write=True)) as call:
+            first = await call("remember", text=HARBOUR)
+            assert first == {
+                "outcome": "new",
+                "is_stored": True,
+                "key": first["key"],
+                "matches": [],
+            }
+            train = (await call("remember", text=TRAIN))["key"]
+            for text, outcome in [
+                (f"{HARBOUR}!", "twin"),
+                (OTHER, "doubtful"),
+                (TRAIN.replace("8", "9"), "sibling"),
+                ("Bert sleeps", "new"),
+            ]:
+                answer = await call("check_before_write", text=text)
+                connection.execute(b"BEGIN")
+                same = rows(
+                    "SELECT outcome, key, similarity, differs"
+                    " FROM textsim.add_unique('notes', 'k', %s, scope => 'anna')",
+                    text,
+                )
+                connection.execute(b"ROLLBACK")
+                assert {row[0] for row in same} == {answer["outcome"]} == {outcome}
+                assert [(m["key"], m["similarity"]) for m in answer["matches"]] == [
+                    row[1:3] for row in same if row[1] is not None
+                ]
+                assert answer == {k: v for k, v in answer.items() if k in ("outcome", "matches")}
+            answer = await call("search", text=OTHER, k=1)
+            (match,) = answer["matches"]
+            assert match["text"] == HARBOUR.lower()
+            assert match["differs"] == {"stored": "works in", "yours": "lives near"}
+            assert [(match["key"], match["similarity"])] == rows(
+                "SELECT key, similarity FROM textsim.nearest('notes', %s, k => 1, scope => 'anna')",
+                OTHER,
+            )
+            answer = await call("passages", text=f"Is it so? {HARBOUR}")
+            assert [(each["key"], each["words"], each["text"]) for each in answer["passages"]] == [
+                (first["key"], len(HARBOUR), HARBOUR)
+            ]
+            second = await call("remember", text=OTHER)
+            assert second["outcome"] == "doubtful"
+            keys = sorted([first["key"], second["key"]])
+            (pair,) = (await call("doubtful"))["pairs"]
+            assert [(pair["a"], pair["b"], pair["similarity"])] == rows(
+                "SELECT a, b, similarity FROM textsim.doubtful('notes')"
+            )
+            compared = await call("compare", a=keys[0], b=keys[1])
+            assert compared == pair
+            await call("judge", a=keys[0], b=keys[1], verdict="different", note="where she works")
+            assert await call("doubtful") == {"pairs": []}
+            with pytest.raises(Refused, match="to replace that judgement, name its verdict"):
+                await call("judge", a=keys[0], b=keys[1], verdict="same")
+            changed = await call("remember", text=TRAIN.replace("8", "9"), replaces=train)
+            assert (changed["outcome"], changed["key"]) == ("new", train)
+            forgotten = await call("forget", keys=keys)
+            assert (forgotten["documents"], forgotten["judgements"]) == (2, 1)
+            assert (await call("status"))["documents"] == 1
+            assert rows("SELECT scope, indexed FROM textsim.scopes('notes')") == [
+                ("bert", 2),
+                ("anna", 1),
+            ]
+
+    asyncio.run(main())
+
+
+def test_another_scope_can_neither_be_named_nor_reached(notes: ts.Corpus) -> None:
+    async def main() -> None:
+        async with calling(tool_server(notes, "anna", write=True)) as call:
+            own = (await call("remember", text="Anna sings"))["key"]
+            for arguments in (
+                {"name": "search", "text": HARBOUR, "scope": "bert"},
+                {"name": "compare", "a": own, "b": "b1"},
+                {"name": "judge", "a": own, "b": "b1", "verdict": "same"},
+                {"name": "forget", "keys": [own, "b1"]},
+                {"name": "remember", "text": "Anna dances", "replaces": "b1"},
+                {"name": "remember", "text": " \n"},
+                {"name": "remember", "text": "a\0b"},
+                {"name": "search", "text": "x" * 1_000_001},
+                {"name": "search", "text": ["x"]},
+                {"name": "search"},
+                {"name": "drop_corpus"},
+            ):
+                with pytest.raises(Refused) as refused:
+                    await call(**arguments)
+                assert len(str(refused.value)) < 250
+            found = (await call("search", text=HARBOUR))["matches"]
+            assert [match["key"] for match in found] == [own]
+            assert (await call("passages", text=HARBOUR)) == {"passages": []}
+
+    asyncio.run(main())
+    assert {each.scope: each.indexed for each in notes.scopes()} == {"anna": 1, "bert": 2}
+
+
+def test_an_answer_has_the_size_that_was_asked_for(db: ts.Database) -> None:
+    corpus = db.create_corpus("news", shingle="word:1", threshold=0.5)
+    words = " ".join(f"wórd{number}" for number in range(700))
+    corpus.add_many([(f"{number:0>200}", f"{words} {number}") for number in range(30)])
+
+    async def main() -> None:
+        async with calling(tool_server(corpus)) as call:
+            for size in (500, 4_000, 20_000, 300_000):
+                answer = await call("search", text=words, k=30, max_bytes=size)
+                text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+                assert len(text.encode()) <= size
+                assert len(answer["matches"]) + answer.get("left_out", 0) == 30
+                assert ("cut" in answer) == (size < 300_000)
+            assert len(json.dumps(await call("search", text=words, k=30))) < 5_000
+
+    asyncio.run(main())
+
+
+def test_the_official_client_calls_a_process(notes: ts.Corpus, database_url: str) -> None:
+    async def main() -> None:
+        for options, tools in ([], READING), (["--write"], READING + WRITING):
+            server = over_stdio(database_url, "notes", "--scope", "bert", *options)
+            async with calling(server) as call:
+                assert await call.tools() == tools
+                answer = await call("search", text=HARBOUR)
+                assert answer["matches"][0]["similarity"] == 1
+                assert (await call("status"))["documents"] == 2
+                if not options:
+                    with pytest.raises(Refused, match="this server only reads"):
+                        await call("remember", text="Bert cooks")
+
+    asyncio.run(main())
+
+
+def test_sixteen_clients_over_http_need_the_token(notes: ts.Corpus, database_url: str) -> None:
+    with over_http(database_url, "notes", "--scope", "anna", "--write") as server:
+
+        async def client(number: int) -> Any:
+            async with calling(server.transport()) as call:
+                outcomes = [await call("remember", text=text) for text in (HARBOUR, f"{TRAIN}!")]
+                return [outcome["outcome"] for outcome in outcomes]
+
+        async def main() -> list[Any]:
+            return await asyncio.gather(*map(client, range(CLIENTS)))
+
+        outcomes = sorted(chain(*asyncio.run(main())))
+        assert outcomes == ["new"] * 2 + ["twin"] * (2 * CLIENTS - 2)
+        own = {"Authorization": f"Bearer {server.token}", "Content-Type": "application/json"}
+        for headers, status in [
+            ({**own, "Authorization": ""}, 401),
+            ({**own, "Authorization": "Bearer é"}, 401),
+            ({**own, "Authorization": f"Bearer {server.token}x"}, 401),
+            ({**own, "Authorization": f"Bearer {server.token[:-1]}"}, 401),
+            ({**own, "Host": "evil.example"}, 421),
+            ({**own, "Host": "127.0.0.1:1"}, 421),
+            ({**own, "Origin": "http://evil.example"}, 403),
+            ({**own, "Origin": server.address.removesuffix("/mcp")}, 403),
+        ]:
+            raw = httpx2.Headers(headers, encoding="latin-1")
+            response = httpx2.post(server.address, headers=raw, content="{}")
+            assert response.status_code == status, headers
+            assert server.token not in response.text
+        large = httpx2.post(server.address, headers=own, content=b" " * 10_000_000)
+        assert large.status_code == 413
+
+
+def test_a_scope_and_a_short_token_are_refused_at_the_start(
+    notes: ts.Corpus, textsim: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 'corpus "notes" is scoped' in textsim("mcp", "notes", status=2).stderr
+    monkeypatch.setenv("TEXTSIM_MCP_TOKEN", "short")
+    assert "16 characters" in textsim("mcp", "notes", "--http", "0", status=2).stderr

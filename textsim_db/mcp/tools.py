@@ -1,0 +1,347 @@
+"""The tools: each calls one method of a corpus, and shows of the result what a model needs.
+
+No argument names the scope. Each key that a model names is looked up in the scope first, and so is each
+key whose text is shown.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from textsim_db.corpus import Corpus
+from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, shown
+from textsim_db.measures.word_diff import Change, Part, Token, differences, tokens, tokens_of_form
+from textsim_db.results import Match, Outcome
+from textsim_db.review.corpus_documents import CorpusDocuments
+from textsim_db.review.reviewed import Text as DocumentText
+
+MOST_CHARACTERS_OF_TEXT = 1_000_000
+"""A longer text is refused before anything computes."""
+_LONGEST_KEY = 1_000
+_RANDOM_BYTES = 10
+"""The random bytes of a new key: two of a trillion keys are equal with a probability of 0.4."""
+_LENGTHS = (2_000, 1_000, 500, 200, 100, 50)
+"""The lengths to which long texts are cut, one after the other, until an answer is small enough."""
+
+_KEYS = ("key", "a", "b")
+
+Answer: TypeAlias = dict[str, Any]
+Searched = Annotated[
+    str, Field(description="the text to compare", max_length=MOST_CHARACTERS_OF_TEXT)
+]
+DocumentKey = Annotated[
+    str,
+    Field(description="the key of a document, as another answer names it", max_length=_LONGEST_KEY),
+]
+MostRows = Annotated[int, Field(description="the largest number of results", ge=1, le=100)]
+MostBytes = Annotated[
+    int,
+    Field(
+        description="the size of the answer; texts are cut to fit, and the last results are left out",
+        ge=500,
+        le=1_000_000,
+    ),
+]
+
+
+class CorpusTools:
+    """The tools of one scope of a corpus; threads may call them at once."""
+
+    def __init__(self, corpus: Corpus, scope: str | None) -> None:
+        """Raise ConfigurationError if the corpus is scoped and no scope is given, or the reverse."""
+        self._corpus = corpus
+        self._scope = corpus._scope(scope)
+        self._documents = CorpusDocuments(corpus)
+
+    @property
+    def reading(self) -> list[Callable[..., str]]:
+        """The tools that write nothing."""
+        return [
+            self.check_before_write,
+            self.search,
+            self.passages,
+            self.compare,
+            self.doubtful,
+            self.status,
+        ]
+
+    @property
+    def writing(self) -> list[Callable[..., str]]:
+        return [self.remember, self.judge, self.forget]
+
+    def check_before_write(self, text: Searched, max_bytes: MostBytes = 4_000) -> str:
+        """Say what `remember` would do with a text, and write nothing.
+
+        outcome: `new`; `twin`: it is stored already, in other words or the same; `doubtful`: compare it
+        with the matches, and judge; `sibling`: similar, but numbers, negations or other guarded words
+        differ, so both are kept. Each match says in `differs` which words only one of the two has.
+        """
+        corpus = self._corpus
+        matches = corpus.query(_written(text), max_results=10, scope=self._scope)
+        lowest = corpus.config.unique_from or corpus.config.threshold
+        same = [each for each in matches if not each.differs]
+        outcome = Outcome.NEW
+        if same:
+            outcome = Outcome.TWIN if same[0].similarity >= lowest else Outcome.DOUBTFUL
+        elif matches:
+            outcome = Outcome.SIBLING
+        rows = self._rows(matches, text)
+        return fitted({"outcome": outcome, "matches": rows}, "matches", max_bytes)
+
+    def search(self, text: Searched, k: MostRows = 5, max_bytes: MostBytes = 4_000) -> str:
+        """Return the documents with the most similar words, best first.
+
+        It compares words, not meanings: search with the words that the document may have. Each match has
+        its similarity, from 0 to 1, and in `differs` the words that only one of the two has.
+        """
+        corpus = self._corpus
+        if corpus.config.is_exact:
+            matches = corpus.nearest(_written(text), k, scope=self._scope)
+        else:
+            matches = corpus.query(_written(text), max_results=k, scope=self._scope)
+        return fitted({"matches": self._rows(matches, text)}, "matches", max_bytes)
+
+    def passages(self, text: Searched, k: MostRows = 10, max_bytes: MostBytes = 4_000) -> str:
+        """Return the runs of words that a text shares with documents, the longest first."""
+        found = self._corpus.passages(text, max_results=k, scope=self._scope)
+        own = self._texts([each.key for each in found])
+        rows = [
+            {"key": each.key, "words": each.words, "text": text[each.start : each.end]}
+            for each in found
+            if each.key in own
+        ]
+        return fitted({"passages": rows}, "passages", max_bytes)
+
+    def compare(self, a: DocumentKey, b: DocumentKey, max_bytes: MostBytes = 4_000) -> str:
+        """Compare two documents: their similarity, and the words that only one of them has.
+
+        `only` names the kinds of words if they differ in nothing else, such as numbers: then both may be
+        needed. `guards` has what keeps the two from being merged.
+        """
+        own = self._own([a, b])
+        explanation = self._corpus.explain(a, b)
+        guards = {
+            guard: {"a": ", ".join(one), "b": ", ".join(other)}
+            for guard, (one, other) in explanation.guards.items()
+        }
+        answer = {
+            "similarity": explanation.measures["jaccard"],
+            "a": a,
+            "b": b,
+            "text_a": own[a].text,
+            "text_b": own[b].text,
+            **_differs(explanation.parts, explanation.distinctions, "a", "b"),
+            "guards": guards,
+        }
+        return fitted(answer, "", max_bytes)
+
+    def doubtful(self, k: MostRows = 10, max_bytes: MostBytes = 4_000) -> str:
+        """Return pairs of similar documents that nobody has judged, the most similar first.
+
+        Read both texts, and call `judge`.
+        """
+        pairs = list(islice(self._corpus.doubtful(self._scope, k), k))
+        texts = self._texts([key for pair in pairs for key in pair[:2]])
+        rows = []
+        for a, b, similarity, guards in pairs:
+            if a in texts and b in texts:
+                apart = differences(_tokens(texts[a]), _tokens(texts[b]))
+                row = {"a": a, "b": b, "similarity": similarity, "guards": ", ".join(guards)}
+                row |= {"text_a": texts[a].text, "text_b": texts[b].text}
+                rows.append(row | _differs(*apart, "a", "b"))
+        return fitted({"pairs": rows}, "pairs", max_bytes)
+
+    def status(self) -> str:
+        """Return how many documents there are, and which settings compare them."""
+        corpus, config = self._corpus, self._corpus.config
+        answer: Answer = {"corpus": corpus.name, "scope": self._scope}
+        if self._scope is None:
+            state = corpus.status()
+            answer |= {"documents": state.indexed, "pending": state.pending}
+        else:
+            counts = {each.scope: each.indexed for each in corpus.scopes()}
+            answer["documents"] = counts.get(self._scope, 0)
+        answer |= {"shingle": str(config.shingle), "threshold": config.threshold}
+        answer |= {"is_unique": config.is_unique, "unique_from": config.unique_from}
+        answer |= {
+            "guards": ", ".join(config.guards),
+            "passages": config.passages,
+            "keep_for": config.keep_for,
+        }
+        return fitted(answer, "", 4_000)
+
+    def remember(
+        self,
+        text: Annotated[
+            str, Field(description="one fact or text", max_length=MOST_CHARACTERS_OF_TEXT)
+        ],
+        replaces: Annotated[
+            str, Field(description="the key of the document whose text it replaces; none if empty")
+        ] = "",
+        force: Annotated[
+            bool, Field(description="store it beside a twin that means something else")
+        ] = False,
+        max_bytes: MostBytes = 4_000,
+    ) -> str:
+        """Store a text once, unless it is stored already, and return the outcome and the key.
+
+        outcome: `new`; `twin`: not stored, because a match says the same, whose key is returned;
+        `doubtful`: stored beside matches: compare them, and call `judge`; `sibling`: stored beside
+        matches whose numbers, negations or other guarded words differ; `unchanged`. If a twin means
+        something else, see its `differs`, and call again with force.
+        """
+        key = replaces or secrets.token_hex(_RANDOM_BYTES)
+        if replaces:
+            self._own([replaces])
+        answer = self._corpus.add_unique(key, _written(text), self._scope, force=force)
+        is_stored = answer.outcome is not Outcome.TWIN
+        row = {
+            "outcome": answer.outcome,
+            "is_stored": is_stored,
+            "key": key if is_stored else answer.matches[0].key,
+            "matches": self._rows(answer.matches, text),
+        }
+        return fitted(row, "matches", max_bytes)
+
+    def judge(
+        self,
+        a: DocumentKey,
+        b: DocumentKey,
+        verdict: Annotated[
+            Literal["same", "different", "unsure"], Field(description="what both documents are")
+        ],
+        note: Annotated[str, Field(description="why", max_length=2_000)] = "",
+        replaces: Annotated[
+            Literal["", "same", "different", "unsure"],
+            Field(description="the verdict of the judgement that this one replaces"),
+        ] = "",
+    ) -> str:
+        """Record whether two documents mean the same.
+
+        Two that are different never keep each other out. Of two that are the same, forget one.
+        """
+        self._own([a, b])
+        is_new = self._corpus.judge(
+            a, b, verdict, note or None, replaces=replaces or None, source="textsim mcp"
+        )
+        return fitted({"a": a, "b": b, "verdict": verdict, "is_new": is_new}, "", 4_000)
+
+    def forget(
+        self, keys: Annotated[list[DocumentKey], Field(min_length=1, max_length=100)]
+    ) -> str:
+        """Remove documents for good, with their judgements.
+
+        All of the keys must exist, or nothing is removed.
+        """
+        self._own(keys)
+        report = self._corpus.forget(keys, later=True)
+        answer: Answer = {"documents": report.documents, "judgements": report.judgements}
+        if report.has_words:
+            answer["note"] = "the words stay in the dictionary until the next textsim rebuild"
+        return fitted(answer, "", 4_000)
+
+    def _rows(self, matches: Sequence[Match], text: str) -> list[Answer]:
+        """Return matches with their texts, and what differs from the text that they match."""
+        texts = self._texts([match.key for match in matches])
+        threshold, searched = self._corpus.config.threshold, tokens(text)
+        rows = []
+        for match in matches:
+            if match.key not in texts:  # removed meanwhile
+                continue
+            row: Answer = {"key": match.key, "similarity": match.similarity}
+            row["text"] = texts[match.key].text
+            if match.similarity >= threshold:
+                apart = differences(_tokens(texts[match.key]), searched)
+                row |= _differs(*apart, "stored", "yours")
+                row["guards"] = ", ".join(match.differs)
+            rows.append(row)
+        return rows
+
+    def _own(self, keys: list[str]) -> dict[str, DocumentText]:
+        """Return the texts of documents; raises DocumentNotFound if one is not in the scope."""
+        texts = self._texts(keys)
+        for key in keys:
+            if key not in texts:
+                raise DocumentNotFound(
+                    f'there is no document "{shown(key[:100])}"; other tools name the keys'
+                )
+        return texts
+
+    def _texts(self, keys: list[str]) -> dict[str, DocumentText]:
+        """Return the texts of the documents of the scope."""
+        scopes = self._documents.traits(keys)
+        own = [key for key in keys if key in scopes and scopes[key].scope == self._scope]
+        return self._documents.texts(own)
+
+
+def _written(text: str) -> str:
+    """Return a text; raises DocumentError if it is blank, because a blank document matches nothing."""
+    if not text.strip():
+        raise DocumentError("the text is empty: give the words to compare")
+    return text
+
+
+def _tokens(text: DocumentText) -> list[Token]:
+    return tokens(text.text) if text.is_original else tokens_of_form(text.text)
+
+
+def _differs(parts: Sequence[Part], kinds: Sequence[str], left: str, right: str) -> Answer:
+    """Return the words that one of two texts has alone, by the names of both."""
+    changed = [part for part in parts if part.change is not Change.SAME]
+    sides = {
+        left: [part.a.strip() for part in changed],
+        right: [part.b.strip() for part in changed],
+    }
+    words = {name: " / ".join(filter(None, side)) for name, side in sides.items()}
+    return {"differs": words, "only": ", ".join(kinds)}
+
+
+def fitted(answer: Answer, rows: str, most: int) -> str:
+    """Return an answer as JSON of at most this many bytes, and say what it leaves out.
+
+    rows: the member with the list of results. Texts are cut first, then the last results are left out.
+    """
+    text = _dump(answer)
+    for length in _LENGTHS:
+        if len(text.encode()) <= most:
+            return text
+        kept = _cut(answer, length)
+        kept["cut"] = f"texts are cut at {length} characters; max_bytes gives more"
+        text = _dump(kept)
+    while len(text.encode()) > most and rows and kept[rows]:
+        kept[rows].pop()
+        kept["left_out"] = len(answer[rows]) - len(kept[rows])
+        text = _dump(kept)
+    if len(text.encode()) > most:
+        raise ConfigurationError(f"the answer is longer than {most} bytes; raise max_bytes")
+    return text
+
+
+def _cut(value: Any, length: int) -> Any:
+    """Return a value with its longer texts cut, except keys, which other tools take."""
+    if isinstance(value, dict):
+        return {name: each if name in _KEYS else _cut(each, length) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_cut(each, length) for each in value]
+    is_long = isinstance(value, str) and len(value) > length
+    return f"{value[:length]}…" if is_long else value
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(_without_nothing(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _without_nothing(value: Any) -> Any:
+    """Return a value without the members that hold nothing; a list of results stays, if empty."""
+    if isinstance(value, list):
+        return [_without_nothing(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    members = {name: _without_nothing(each) for name, each in value.items()}
+    return {name: each for name, each in members.items() if each not in (None, "", (), {})}
