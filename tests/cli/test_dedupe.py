@@ -153,7 +153,9 @@ def test_wrong_usage(textsim: Textsim) -> None:
         (["in.jsonl", "-o", "x", "--threshold", "2"], "threshold is 2.0; expected above 0"),
         (["in.txt", "-o", "x"], "in.txt: expected a name that ends in .jsonl, .csv"),
         (["none.jsonl", "-o", "x"], "none.jsonl: No such file or directory"),
-        ([".", "-o", "x"], "is a folder"),
+        ([".", "-o", "x"], "in.txt: expected a name that ends in .jsonl, .csv, .tsv or .parquet"),
+        ([".", "-o", "x", "--glob", "*.no"], '.: no file in this folder matches "*.no"'),
+        ([".", "-o", "in.jsonl"], "in.jsonl is also INPUT"),
         (["in.jsonl", "-o", "no/x"], "no/x: cannot be written: there is no folder"),
         (["bad.csv", "-o", "x", "--separator", "ab"], '"ab" is no separator; expected one'),
         (["bad.csv", "-o", "x"], "bad.csv: from line 2 on: a quotation mark is not closed"),
@@ -211,6 +213,14 @@ def test_several_files(textsim: Textsim, kind: str) -> None:
     files = [cluster["kept"].pop("file"), *(each.pop("file") for each in cluster["removed"])]
     assert files == names
     assert cluster == expected
+    os.mkdir("folder")
+    for name in names:
+        os.link(name, f"folder/{name}")
+    Path("folder/other.txt").write_text("other")
+    textsim("dedupe", "folder", "--glob", f"*.{kind}", "-o", f"out2.{kind}", "--report", "r2.jsonl")
+    assert Path(f"out2.{kind}").read_bytes() == Path(f"out.{kind}").read_bytes()
+    report = Path("r.jsonl").read_text()
+    assert Path("r2.jsonl").read_text() == report.replace('"file": "', '"file": "folder/')
     textsim("dedupe", *names, "--report", "r.html")
     assert f"b.{kind}" in Path("r.html").read_text()
     twice = textsim("dedupe", names[0], f"./{names[0]}", "-o", f"x.{kind}", status=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import time
@@ -18,7 +17,9 @@ import textsim_db as ts
 from tests.review.conftest import Open
 from tests.support.commands import NEWS, Textsim
 from tests.support.review import serving, words_of
-from textsim_db.files.record_files import RecordColumns, RecordFile
+from textsim_db.files.file_kinds import FileFormat, Quote
+from textsim_db.files.record_files import RecordColumns
+from textsim_db.files.several_files import RecordFiles
 from textsim_db.review.corpus_documents import CorpusDocuments, attached_source
 from textsim_db.review.report_documents import ReportDocuments
 
@@ -95,15 +96,17 @@ def test_without_the_right_to_read_the_table_the_words_are_shown(
 
 
 @pytest.fixture
-def finished(tmp_path: Path, textsim: Textsim) -> tuple[str, str]:
-    """The report and the input of a finished dedupe."""
-    records, report = tmp_path / "records.jsonl", tmp_path / "report.jsonl"
+def finished(tmp_path: Path, textsim: Textsim) -> tuple[str, list[str]]:
+    """The report and the inputs of a finished dedupe."""
+    folder, report = tmp_path / "records", tmp_path / "report.jsonl"
+    folder.mkdir()
     words = " ".join(f"Word{i}" for i in range(30))
     texts = {"a": words, "b": f"{words} Two", "c": "Else.", "d": f"{words} Three"}
-    lines = [json.dumps({"id": key, "text": text}) for key, text in texts.items()]
-    records.write_text("\n".join(lines))
-    textsim("dedupe", str(records), "--report", str(report), "--threshold", "0.7")
-    return str(report), str(records)
+    for number, (key, text) in enumerate(texts.items()):
+        (folder / f"{number}.csv").write_text(f'id,text\n{key},"{text}\n')
+    arguments = ("--report", str(report), "--threshold", "0.7", "--quote", "none")
+    textsim("dedupe", str(folder), *arguments)
+    return str(report), [str(file) for file in sorted(folder.iterdir())]
 
 
 def test_rows_are_found_by_a_key_of_several_columns(
@@ -126,12 +129,12 @@ def test_rows_are_found_by_a_key_of_several_columns(
 
 
 def test_a_finished_dedupe_is_reviewed_and_obeys_the_judgements(
-    finished: tuple[str, str], open_review: Open, textsim: Textsim, tmp_path: Path
+    finished: tuple[str, list[str]], open_review: Open, textsim: Textsim, tmp_path: Path
 ) -> None:
     report, records = finished
     judged = str(tmp_path / "judged.jsonl")
     with (
-        RecordFile(records, RecordColumns("text")) as file,
+        RecordFiles(records, RecordColumns("text"), FileFormat(quote=Quote.NONE)) as file,
         ReportDocuments(report, file, judged) as reviewed,
     ):
         client = open_review(reviewed)
@@ -147,7 +150,7 @@ def test_a_finished_dedupe_is_reviewed_and_obeys_the_judgements(
     result = textsim(*words, str(tmp_path / "unique.jsonl"))
     assert "3 kept, 1 removed" in result.stderr
     with (
-        RecordFile(records, RecordColumns("text")) as file,
+        RecordFiles(records, RecordColumns("text"), FileFormat(quote=Quote.NONE)) as file,
         ReportDocuments(report, file, judged) as reviewed,
     ):
         client = open_review(reviewed)
@@ -162,7 +165,7 @@ def test_the_kept_record_represents_its_cluster(
     records.write_text(f"id,text\na,{words}\nb,{words} more\nc,{words} today and more\n")
     textsim("dedupe", str(records), "--report", report, "--threshold", "0.7", "--keep", "longest")
     with (
-        RecordFile(str(records), RecordColumns("text")) as file,
+        RecordFiles([str(records)], RecordColumns("text")) as file,
         ReportDocuments(report, file, str(tmp_path / "judged.jsonl")) as reviewed,
     ):
         client = open_review(reviewed)
@@ -175,19 +178,21 @@ def test_the_kept_record_represents_its_cluster(
         assert "Representative: a." in words_of(client.get("/cluster?key=b").text)
 
 
-def test_a_report_of_another_file_is_refused(finished: tuple[str, str], tmp_path: Path) -> None:
+def test_a_report_of_another_file_is_refused(
+    finished: tuple[str, list[str]], tmp_path: Path
+) -> None:
     report, _ = finished
     other = tmp_path / "other.jsonl"
     for contents in ('{"id": "x", "text": "other"}\n' * 4, '{"id": "a", "text": "a"}'):
         other.write_text(contents)
         with (
-            RecordFile(str(other), RecordColumns("text")) as file,
+            RecordFiles([str(other)], RecordColumns("text")) as file,
             pytest.raises(ts.InputError, match="is no report of"),
         ):
             ReportDocuments(report, file, str(tmp_path / "judged.jsonl"))
     other.write_text("{}")
     with (
-        RecordFile(str(other), RecordColumns("text")) as file,
+        RecordFiles([str(other)], RecordColumns("text")) as file,
         pytest.raises(ts.InputError, match="line 1 is no cluster"),
     ):
         ReportDocuments(str(other), file, str(tmp_path / "judged.jsonl"))

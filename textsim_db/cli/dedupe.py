@@ -20,6 +20,7 @@ from textsim_db.cli.messages import Refusals, print_first, print_message
 from textsim_db.cli.opening import connect, is_file_name
 from textsim_db.cli.options import (
     DatabaseUrl,
+    GlobOption,
     LinkageOption,
     PartialSettings,
     QuoteOption,
@@ -70,7 +71,9 @@ def dedupe(
     settings: PartialSettings,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="INPUT", help='Files of records; "-" is standard input.'),
+        typer.Argument(
+            metavar="INPUT", help='Files and folders of records; "-" is standard input.'
+        ),
     ],
     output: Annotated[
         str | None,
@@ -121,6 +124,7 @@ def dedupe(
     ] = Kind.AUTO,
     separator: SeparatorOption = None,
     quote: QuoteOption = Quote.DOUBLED,
+    glob: GlobOption = "*",
     output_kind: Annotated[
         Kind, record_kind_option("Format of the output; auto decides by its name.")
     ] = Kind.AUTO,
@@ -177,6 +181,7 @@ def dedupe(
     - `textsim dedupe articles.csv --text body --threshold 0.9 --keep longest -o -`
     - `textsim dedupe articles.tsv.gz -o unique.parquet`
     - `textsim dedupe part-1.jsonl part-2.jsonl.gz -o unique.jsonl`
+    - `textsim dedupe folder --glob "*.parquet" --text message.content -o unique.parquet`
     - `textsim dedupe tickets.jsonl --scope customer -o unique.jsonl`
     - `textsim dedupe this-week.jsonl --against news -o new.jsonl --report known.jsonl`
     - `textsim dedupe this-week.jsonl --against news --add -o new.jsonl`
@@ -184,12 +189,13 @@ def dedupe(
 
     """
     from textsim_db.corpus.removals import Rule
-    from textsim_db.files.read_documents import read_judgements
+    from textsim_db.files.read_documents import read_judgements, record_files
     from textsim_db.files.record_files import RecordColumns
     from textsim_db.files.several_files import RecordFiles
 
     complete(settings)
     outputs = _Outputs(output, report)
+    paths = record_files(paths, glob)
     _check_usage(paths, outputs, judgements)
     if against and settings:
         options = ", ".join(map(flag_of, settings))

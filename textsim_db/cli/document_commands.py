@@ -17,6 +17,7 @@ from textsim_db.cli.options import (
     CorpusName,
     Create,
     DatabaseUrl,
+    GlobOption,
     KeyColumns,
     PartialSettings,
     QuoteOption,
@@ -195,10 +196,7 @@ def index(
         str | None,
         column_option("Column, or member in JSON, with the scope. A scoped corpus requires it."),
     ] = None,
-    glob: Annotated[
-        str,
-        typer.Option(metavar="PATTERN", help="Read these files of a folder and its subfolders."),
-    ] = "*",
+    glob: GlobOption = "*",
     create: Create = False,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -222,7 +220,7 @@ def index(
 
     if create and scope is not None:
         settings = {"scoped": True} | settings
-    _check_usage(settings, glob, create, scope)
+    _check_usage(settings, create, scope)
     if not paths and query is None:
         raise misused("PATH", 'name a file, a folder, "-" or --query')
     if paths and query is not None:
@@ -368,10 +366,8 @@ EXPIRE = Operation(
 )
 
 
-def _check_usage(settings: PartialSettings, glob: str, create: bool, scope: str | None) -> None:
+def _check_usage(settings: PartialSettings, create: bool, scope: str | None) -> None:
     """Raise BadParameter for options that exclude each other, before any file is read."""
-    if not glob:
-        raise misused("--glob", 'it is empty; expected a pattern such as "*.md"')
     if settings and not create:
         raise misused(
             flag_of(next(iter(settings))),

@@ -126,6 +126,23 @@ QuoteOption = Annotated[
 ]
 
 
+def _pattern(text: str) -> str:
+    if not text:
+        raise typer.BadParameter('it is empty; expected a pattern such as "*.md"')
+    return text
+
+
+GlobOption = Annotated[
+    str,
+    typer.Option(
+        "--glob",
+        parser=_pattern,
+        metavar="PATTERN",
+        help="Read these files of a folder and its subfolders.",
+    ),
+]
+
+
 def column_option(text: str, *flags: str) -> Any:
     return typer.Option(*flags, metavar="COLUMN", help=text)
 

@@ -16,6 +16,7 @@ from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, note_unknown_scope
 from textsim_db.cli.options import (
     DatabaseUrl,
+    GlobOption,
     KeyColumns,
     LeastWords,
     MostDocuments,
@@ -112,7 +113,8 @@ def contamination(
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="TESTSET", help='Files of records; "-" is standard input, with JSON lines.'
+            metavar="TESTSET",
+            help='Files and folders of records; "-" is standard input, with JSON lines.',
         ),
     ],
     against: Annotated[
@@ -131,6 +133,7 @@ def contamination(
     ] = Kind.AUTO,
     separator: SeparatorOption = None,
     quote: QuoteOption = Quote.DOUBLED,
+    glob: GlobOption = "*",
     key: KeyColumns = None,
     text: TextColumn = "text",
     scope: ScopeLimit = None,
@@ -157,7 +160,7 @@ def contamination(
 
     refusals = Refusals()
     file_format = FileFormat(kind, separator, Quote(quote))
-    inputs = Inputs(paths, refusals.add, file_format, key or ["id"], text)
+    inputs = Inputs(paths, refusals.add, file_format, key or ["id"], text, glob=glob)
     if report is not None:
         if form is Format.CSV:
             raise misused("--format", "--report writes JSON lines; leave out one of the two")

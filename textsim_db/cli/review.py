@@ -49,7 +49,11 @@ def review(
         str | None, path_option("Show the clusters of a report that textsim dedupe has written.")
     ] = None,
     records: Annotated[
-        str | None, path_option("With --report: the file that dedupe has read.", "--input")
+        list[str] | None,
+        path_option(
+            "With --report: a file or a folder that dedupe has read. Repeat it for each INPUT.",
+            "--input",
+        ),
     ] = None,
     kind: Annotated[Kind, record_kind_option("With --input: the format of the file.")] = Kind.AUTO,
     separator: SeparatorOption = None,
@@ -139,7 +143,7 @@ def _check_usage(
     corpus: str | None,
     source: str | None,
     report: str | None,
-    records: str | None,
+    records: list[str] | None,
     judgements: str | None,
 ) -> None:
     if (report is None) != (records is None):
@@ -167,23 +171,27 @@ def _corpus(
 @contextmanager
 def _report(
     report: str,
-    records: str,
+    records: list[str],
     form: FileFormat,
     columns: tuple[str, str | None, str | None],
     judgements: str | None,
     threshold: float | None,
 ) -> Iterator[Reviewed]:
-    from textsim_db.files.record_files import RecordColumns, RecordFile
+    from textsim_db.files.read_documents import record_files
+    from textsim_db.files.record_files import RecordColumns
+    from textsim_db.files.several_files import RecordFiles
     from textsim_db.review.report_documents import ReportDocuments
 
     text, key, scope = columns
     path = judgements or f"{report.removesuffix('.jsonl')}.judgements.jsonl"
     if not path.endswith(".jsonl"):
         raise misused("--judgements", f"{path} does not end in .jsonl")
-    check_output("--judgements", path, [("--report", report), ("--input", records)])
+    names = record_files(records, "*")
+    read = [("--report", report), *(("--input", name) for name in names)]
+    check_output("--judgements", path, read)
     wanted = RecordColumns(text, key or "id", None, key is not None, scope)
     with (
-        RecordFile(records, wanted, form) as file,
+        RecordFiles(names, wanted, form) as file,
         ReportDocuments(report, file, path, threshold) as reviewed,
     ):
         yield reviewed

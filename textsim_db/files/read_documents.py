@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -85,16 +85,7 @@ class Inputs:
 
     def files(self, on_refused: Callable[[Refusal], None] = lambda refusal: None) -> Iterator[str]:
         """Yield the names of all files, also of the files in folders; "-" is standard input."""
-        for path in self.paths:
-            if path == STDIN or not os.path.isdir(path):
-                yield path
-                continue
-            is_empty = True
-            for name in _walk(path, self.glob, on_refused):
-                is_empty = False
-                yield name
-            if is_empty:
-                on_refused(Refusal(path, f'no file in this folder matches "{self.glob}"'))
+        return files_of(self.paths, self.glob, on_refused)
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[IO[bytes]]:
@@ -133,6 +124,31 @@ class Inputs:
         if self.scope is None:
             return key, text
         return key, text, key_of(needed(values, self.scope, "--scope"), self.scope)
+
+
+def files_of(
+    paths: Iterable[str], glob: str, on_refused: Callable[[Refusal], None]
+) -> Iterator[str]:
+    """Yield the names of files, also of the files in folders that match a pattern."""
+    for path in paths:
+        if path == STDIN or not os.path.isdir(path):
+            yield path
+            continue
+        is_empty = True
+        for name in _walk(path, glob, on_refused):
+            is_empty = False
+            yield name
+        if is_empty:
+            on_refused(Refusal(path, f'no file in this folder matches "{glob}"'))
+
+
+def record_files(paths: Sequence[str], glob: str) -> list[str]:
+    """Return the names of files, also of those in folders; raises InputError if one is no records."""
+
+    def refused(refusal: Refusal) -> None:
+        raise InputError(f"{shown_name(refusal.key)}: {refusal.reason}")
+
+    return [*files_of(paths, glob, refused)]
 
 
 def read_text(name: str) -> str:

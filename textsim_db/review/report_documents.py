@@ -1,4 +1,4 @@
-"""The documents of a finished `textsim dedupe`: its report, the file that it read, and judgements.
+"""The documents of a finished `textsim dedupe`: its report, the files that it read, and judgements.
 
 The judgements stand in a file of JSON lines, as `textsim judgements list --format jsonl` writes it and
 `textsim dedupe --judgements` reads it.
@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from textsim_db.errors import InputError, JudgementExists, shown
-from textsim_db.files.record_files import RecordFile
+from textsim_db.files.file_kinds import BY_NAME
 from textsim_db.files.records import replacing
+from textsim_db.files.several_files import RecordFiles
 from textsim_db.read.stored_documents import Traits
 from textsim_db.results import Inspection, Judgement, Pair
 from textsim_db.review.reviewed import JudgedPair, NextCommand, Text
@@ -166,7 +167,7 @@ class ReportDocuments:
     """
 
     def __init__(
-        self, report: str, records: RecordFile, judgements: str, threshold: float | None = None
+        self, report: str, records: RecordFiles, judgements: str, threshold: float | None = None
     ) -> None:
         """judgements: their file. Raises InputError for files that do not belong together."""
         self._records = records
@@ -190,7 +191,7 @@ class ReportDocuments:
             self._spool.close()
             raise
         self.judgement_store = JudgementFile(judgements)
-        facts = {"Input": Path(records.name).name, "Judgements": Path(judgements).name}
+        facts = {"Input": Path(records.title).name, "Judgements": Path(judgements).name}
         if self._report.known:
             facts["Removed for a corpus, not shown"] = f"{self._report.known:,}"
         self.facts: Mapping[str, str] = facts
@@ -232,7 +233,7 @@ class ReportDocuments:
     def commands(self, threshold: float) -> list[NextCommand]:
         """Return the command that removes the near-duplicates anew."""
         columns = self._records.columns
-        words = ["textsim", "dedupe", self._records.name, "--threshold", f"{threshold:.2f}"]
+        words = ["textsim", "dedupe", *self._inputs(), "--threshold", f"{threshold:.2f}"]
         for option, value, default in (
             ("--text", columns.text, "text"),
             ("--key", columns.key, "id"),
@@ -250,7 +251,7 @@ class ReportDocuments:
         return [NextCommand(purpose, shlex.join([*words, "-o", "unique.jsonl"]), effect)]
 
     def template_commands(self) -> list[NextCommand]:
-        words = ["textsim", "index", "records", self._records.name, "--create"]
+        words = ["textsim", "index", "records", *self._inputs(), "--create"]
         columns = self._records.columns
         words += [] if columns.text == "text" else ["--text", columns.text]
         return [
@@ -266,6 +267,17 @@ class ReportDocuments:
             ),
         ]
 
+    def _inputs(self) -> list[str]:
+        """Return the arguments that name the files and their format."""
+        form = self._records.form._asdict().items()
+        options = (
+            word
+            for (name, value), default in zip(form, BY_NAME, strict=True)
+            if value != default
+            for word in (f"--{name}", str(value))
+        )
+        return [*(file.name for file in self._records.files), *options]
+
     def _copy_texts(self, report: str) -> int:
         number = 0
         for number, record in enumerate(self._records, 1):
@@ -274,7 +286,7 @@ class ReportDocuments:
                 continue
             if record.text is None or self._report.keys.get(number) not in (None, record.key):
                 raise InputError(
-                    f"{shown(report)} is no report of {shown(self._records.name)}: record {number} "
+                    f"{shown(report)} is no report of {shown(self._records.title)}: record {number} "
                     "has another key, or no text"
                 )
             data = record.text.encode("utf-8", "replace")
@@ -283,7 +295,7 @@ class ReportDocuments:
             self._spool.write(data)
         if missing := [each for each in self._names if each > number]:
             raise InputError(
-                f"{shown(report)} is no report of {shown(self._records.name)}: it names record "
+                f"{shown(report)} is no report of {shown(self._records.title)}: it names record "
                 f"{min(missing)}, and the file has {number:,}"
             )
         self._spool.flush()
