@@ -11,6 +11,7 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 
 import textsim_db as ts
@@ -378,6 +379,7 @@ def test_an_object_that_makes_a_frame_is_refused_with_its_method(
             return frame
 
     makers: list[tuple[Any, str]] = [(frame.lazy(), "collect"), (Dataset(), "to_polars")]
+    makers.append((pyarrow.dataset.dataset(frame.to_arrow()), "to_table"))
     for maker, method in makers:
         calls: list[Any] = [
             lambda maker: ts.dedupe_frame(maker, "body", database=corpus_db),

@@ -24,6 +24,7 @@ from textsim_db.cli.options import (
     LinkageOption,
     PartialSettings,
     QuoteOption,
+    RecordKindOption,
     SeparatorOption,
     TextColumn,
     column_option,
@@ -119,11 +120,9 @@ def dedupe(
             "a kill, ends with the same output. A run with other records needs another output.",
         ),
     ] = False,
-    kind: Annotated[
-        Kind, record_kind_option("Format of INPUT; auto decides by its name.")
-    ] = Kind.AUTO,
+    kind: RecordKindOption = Kind.AUTO,
     separator: SeparatorOption = None,
-    quote: QuoteOption = Quote.DOUBLED,
+    quote: QuoteOption = Quote.AUTO,
     glob: GlobOption = "*",
     output_kind: Annotated[
         Kind, record_kind_option("Format of the output; auto decides by its name.")

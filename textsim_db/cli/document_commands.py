@@ -189,7 +189,7 @@ def index(
         ),
     ] = Kind.AUTO,
     separator: SeparatorOption = None,
-    quote: QuoteOption = Quote.DOUBLED,
+    quote: QuoteOption = Quote.AUTO,
     key: KeyColumns = None,
     text: TextColumn = "text",
     scope: Annotated[

@@ -13,8 +13,8 @@ from textsim_db.cli.options import (
     CorpusName,
     DatabaseUrl,
     QuoteOption,
+    RecordKindOption,
     SeparatorOption,
-    record_kind_option,
 )
 from textsim_db.errors import shown
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote
@@ -108,11 +108,9 @@ def import_(
             'and, if you like, note, source and confidence; "-" is standard input.',
         ),
     ],
-    kind: Annotated[
-        Kind, record_kind_option("Format of the file; auto decides by its name.")
-    ] = Kind.AUTO,
+    kind: RecordKindOption = Kind.AUTO,
     separator: SeparatorOption = None,
-    quote: QuoteOption = Quote.DOUBLED,
+    quote: QuoteOption = Quote.AUTO,
     replace: Annotated[
         bool,
         typer.Option(

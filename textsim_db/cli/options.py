@@ -105,6 +105,9 @@ def _separator(text: str) -> str:
     return mark
 
 
+RecordKindOption = Annotated[
+    Kind, record_kind_option("Format of the files of records; auto decides by their names.")
+]
 SeparatorOption = Annotated[
     str | None,
     typer.Option(
@@ -120,7 +123,8 @@ QuoteOption = Annotated[
     choice_option(
         Quote,
         "How a quotation mark stands in a quoted value of CSV and TSV: doubled, or after a backslash. "
-        "none: quotation marks are part of the text.",
+        "none: quotation marks are part of the text. auto: doubled, but lines that look like records of "
+        "their own are no record.",
         "--quote",
     ),
 ]

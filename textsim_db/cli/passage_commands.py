@@ -132,7 +132,7 @@ def contamination(
         choice_option(Kind, "Format of the files."),
     ] = Kind.AUTO,
     separator: SeparatorOption = None,
-    quote: QuoteOption = Quote.DOUBLED,
+    quote: QuoteOption = Quote.AUTO,
     glob: GlobOption = "*",
     key: KeyColumns = None,
     text: TextColumn = "text",

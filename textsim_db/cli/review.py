@@ -13,6 +13,7 @@ from textsim_db.cli.opening import connect
 from textsim_db.cli.options import (
     DatabaseUrl,
     QuoteOption,
+    RecordKindOption,
     SeparatorOption,
     Threshold,
     check_port,
@@ -20,7 +21,6 @@ from textsim_db.cli.options import (
     misused,
     needs_extra,
     path_option,
-    record_kind_option,
     whole_number_option,
 )
 from textsim_db.cli.output import check_output
@@ -55,9 +55,9 @@ def review(
             "--input",
         ),
     ] = None,
-    kind: Annotated[Kind, record_kind_option("With --input: the format of the file.")] = Kind.AUTO,
+    kind: RecordKindOption = Kind.AUTO,
     separator: SeparatorOption = None,
-    quote: QuoteOption = Quote.DOUBLED,
+    quote: QuoteOption = Quote.AUTO,
     text: Annotated[str, column_option("With --input: column or member with the text.")] = "text",
     key: Annotated[
         str | None,

@@ -137,8 +137,12 @@ class Kind(StrEnum):
 
 
 class Quote(StrEnum):
-    """How a quotation mark stands in a quoted value of CSV and TSV; none: they are part of the text."""
+    """How a quotation mark stands in a quoted value of CSV and TSV; none: they are part of the text.
 
+    auto is doubled, except that lines which look like records of their own are not joined to one.
+    """
+
+    AUTO = "auto"
     DOUBLED = "doubled"
     BACKSLASH = "backslash"
     NONE = "none"
@@ -150,7 +154,7 @@ class FileFormat(NamedTuple):
     kind: Kind = Kind.AUTO
     separator: str | None = None
     """The character between two columns of CSV and TSV; None: the header shows it."""
-    quote: Quote = Quote.DOUBLED
+    quote: Quote = Quote.AUTO
 
 
 BY_NAME = FileFormat()

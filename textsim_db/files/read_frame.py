@@ -41,8 +41,9 @@ def is_frame(value: Any) -> bool:
 
 
 def frame_method(value: Any) -> str | None:
-    """Return the method by which a lazy frame, or one of Spark, becomes a data frame; or None."""
+    """Return the method by which a lazy frame, a data set, or a frame of Spark becomes a data frame."""
     methods = {"collect_schema": ".collect()", "to_polars": ".to_polars()", "toArrow": ".toArrow()"}
+    methods |= {"to_table": ".to_table()"}  # a data set of PyArrow
     return next((call for name, call in methods.items() if hasattr(type(value), name)), None)
 
 

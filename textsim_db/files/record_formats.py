@@ -30,6 +30,7 @@ _SEPARATORS = "\t;|,"
 _SEPARATOR_LINE = re.compile(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n")
 """The first line that Excel writes and reads to name the separator."""
 _QUOTING: dict[Quote, dict[str, Any]] = {
+    Quote.AUTO: {},
     Quote.DOUBLED: {},
     Quote.BACKSLASH: {"escapechar": "\\"},
     Quote.NONE: {"quoting": csv.QUOTE_NONE},
@@ -108,8 +109,10 @@ class CsvReader(LineReader):
     def _check_fields(self, fields: list[str], are_several_lines: bool) -> None:
         """Raise InputError unless these are the fields of one record."""
         count = len(self.columns)
-        if are_several_lines and self._are_records(self._lines.raw.rstrip(b"\r\n").split(b"\n")):
-            raise InputError(f"quotation marks join them{_UNQUOTED}")
+        if are_several_lines and self._quote is Quote.AUTO and self._are_records():
+            raise InputError(
+                f"quotation marks join them{_UNQUOTED}; if they are right, --quote doubled"
+            )
         if len(fields) not in (0, count):
             raise InputError(f"the record has {len(fields)} columns, but the header has {count}")
         if count > 1 and fields and fields[-1] in self.columns:
@@ -119,12 +122,13 @@ class CsvReader(LineReader):
                     "the line names the columns again, as if files were joined: name each file instead"
                 )
 
-    def _are_records(self, lines: list[bytes]) -> bool:
-        """Guess whether each line of a quoted value is a record of its own.
+    def _are_records(self) -> bool:
+        """Guess whether each line of the record is a record of its own.
 
         A line has the right number of separators. Where separators are usual in texts, it also begins
         with a value that has a number, and differs from that of the other lines only in the number.
         """
+        lines = self._lines.raw.rstrip(b"\r\n").split(b"\n")
         mark, count = self._separator.encode(), len(self.columns)
         if count == 1 or any(line.count(mark) != count - 1 for line in lines):
             return False
