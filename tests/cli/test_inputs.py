@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -163,6 +164,22 @@ def test_quotation_marks_join_no_records_without_a_word(read: Read) -> None:
     Path("b.tsv").write_text('id\ttext\n1\ta\n2\t"b\n3\tc\n')
     reason = f"from line 3 on: a quotation mark is not closed{UNQUOTED}"
     assert read("b.tsv") == ([("1", "a")], [Refusal("b.tsv", reason)])
+
+
+def test_stray_quotation_marks_swallow_no_line(read: Read, rng: Any) -> None:
+    for _ in range(300):
+        separator, columns = rng.choice(",;\t"), rng.randrange(1, 3)
+        texts = ["".join(rng.choices(["a ", "b", '"'], k=5)) for _ in range(rng.randrange(2, 20))]
+        rows = [[str(i), *texts[i : i + columns]] for i in range(len(texts) - columns)]
+        lines = [separator.join(row) for row in [["id", "text", "x"][: columns + 1], *rows]]
+        Path("a.csv").write_text("\n".join(lines))
+        documents, refused = read("a.csv", separator=separator)
+        named = {int(key) + 2 for key, _ in documents}
+        for key, reason in refused:
+            found = {int(n) for n in re.findall(r"(?:lines?|to) (\d+)", f"{key}, {reason}")}
+            last = len(lines) if reason.startswith("from line") else max(found)
+            named |= set(range(min(found), last + 1))
+        assert named == set(range(2, len(lines) + 1)), lines
 
 
 def test_csv_of_other_programs_is_refused_with_the_way_out(read: Read, textsim: Textsim) -> None:
