@@ -11,15 +11,16 @@ import pytest
 
 import textsim_db.measures
 from textsim_db import corpus
-from textsim_db.aio import async_corpus, async_database, threads
+from textsim_db.aio import async_database, threads
 from textsim_db.corpus import dedupe_frame
 
 MODULES = [
+    corpus,
     *(
         import_module(found.name)
         for found in pkgutil.iter_modules(corpus.__path__, "textsim_db.corpus.")
     ),
-    *(dedupe_frame, async_corpus, async_database, threads),
+    *(dedupe_frame, async_database, threads),
 ]
 EXAMPLES = [
     example

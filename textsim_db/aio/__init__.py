@@ -10,8 +10,7 @@ The methods are those of textsim_db.Database and textsim_db.Corpus, and run in a
 Coroutines and results come out; no method is written twice.
 """
 
-from textsim_db.aio.async_corpus import Corpus
-from textsim_db.aio.async_database import Database, Worker, connect
+from textsim_db.aio.async_database import Corpus, Database, Worker, connect
 from textsim_db.aio.threads import Results, Stream
 
 __all__ = ["Corpus", "Database", "Results", "Stream", "Worker", "connect"]

@@ -5,6 +5,52 @@ frame lose their near-duplicates in a temporary corpus. The package never writes
 a signature itself.
 """
 
-from textsim_db.corpus.corpus import Corpus
+from __future__ import annotations
 
-__all__ = ["Corpus"]
+from textsim_db.corpus.cluster_methods import ClusterMethods, TrackingMethods
+from textsim_db.corpus.document_methods import DocumentMethods, JudgementMethods
+from textsim_db.corpus.passage_methods import PassageMethods
+from textsim_db.corpus.report_methods import StatisticMethods, StatusMethods
+from textsim_db.corpus.search_methods import SearchMethods
+from textsim_db.corpus.source_methods import RebuildMethods, TableMethods
+
+
+class Corpus(  # the reference lists the methods of the last class first
+    RebuildMethods,
+    TrackingMethods,
+    TableMethods,
+    StatusMethods,
+    StatisticMethods,
+    JudgementMethods,
+    ClusterMethods,
+    PassageMethods,
+    SearchMethods,
+    DocumentMethods,
+):
+    """A named collection of documents with one configuration.
+
+    Database.create_corpus() and Database.corpus() return it. Threads may share a corpus. Every method
+    that reaches the database raises DatabaseError if a statement fails, and DatabaseUnavailable if
+    there is no connection.
+
+    Examples:
+        The examples of the methods use this corpus:
+
+        >>> import textsim_db
+        >>> db = textsim_db.connect()
+        >>> corpus = db.create_corpus("news", threshold=0.6)
+        >>> report = corpus.add_many({
+        ...     "monday": "The city council approved the new budget for schools on Monday evening.",
+        ...     "update": "The city council approved the new budget for schools on Monday.",
+        ...     "recipe": "Whisk two eggs with sugar and fold in the sifted flour.",
+        ... })
+        >>> report
+        AddReport(added=3, replaced=0, unchanged=0, ...)
+    """
+
+    def __repr__(self) -> str:
+        config = self.config
+        return (
+            f"Corpus({self.name!r}, shingle={str(config.shingle)!r}, threshold={config.threshold}, "
+            f"bands={config.bands}, rows={config.rows})"
+        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError
-from textsim_db.files import query_texts
+from textsim_db.files import arrow_results
 from textsim_db.files.arrow_results import Results
 from textsim_db.files.read_frame import ArrowTable, is_frame
 from textsim_db.read import search_on_server
@@ -146,8 +146,8 @@ class SearchMethods(CheckedArguments):
 
         criterion = self._criterion(measure, threshold, language)
         most = checked_count(max_results, "max_results")
-        if query_texts.is_column(texts) or is_frame(texts):
-            queries = query_texts.query_texts(texts, text, key)
+        if arrow_results.is_column(texts) or is_frame(texts):
+            queries = arrow_results.query_texts(texts, text, key)
             parts = self._parts(scope, len(queries.texts))
             columns = self._current.search(search.query_frame, queries, criterion, parts, most)
             return queries.results(*columns)

@@ -20,7 +20,7 @@ from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, read_source, statements
 from textsim_db.sync.pieces import SOURCE_PATIENCE, Piece
 from textsim_db.sync.read_source import SourceRows, StoredSource
-from textsim_db.write import detect_changes, write_batch
+from textsim_db.write import prepare_batches, write_batch
 from textsim_db.write.load_batches import with_word_ids
 from textsim_db.write.prepare_batches import Batch, prepare
 
@@ -30,7 +30,7 @@ Change = Callable[[Connection], ChangeReport]
 
 def compare_rows(
     piece: Piece, source: StoredSource
-) -> tuple[SourceRows, Batch, detect_changes.Outcomes, list[int]]:
+) -> tuple[SourceRows, Batch, prepare_batches.Outcomes, list[int]]:
     """Compare rows with their documents; adds only new words to the dictionary.
 
     Returns the rows, their batch, the outcome of writing each row, and the ids of documents that would
@@ -41,7 +41,7 @@ def compare_rows(
         cursor = connection.cursor(binary=True)
         documents = write_batch.find(cursor, piece.corpus, piece.keys)
     batch = _batch(rows, piece.store)
-    outcomes, adopted = detect_changes.outcomes(batch, documents, source.id)
+    outcomes, adopted = prepare_batches.outcomes(batch, documents, source.id)
     return rows, batch, outcomes, adopted
 
 
@@ -50,7 +50,7 @@ def resolve_rows(piece: Piece, source: StoredSource) -> Change | None:
     if piece.skip_unchanged:
         rows, batch, outcomes, adopted = compare_rows(piece, source)
         is_whole = len(batch.keys) == len(piece.keys)
-        if is_whole and not adopted and np.all(outcomes == detect_changes.UNCHANGED):
+        if is_whole and not adopted and np.all(outcomes == prepare_batches.UNCHANGED):
             return None
     else:
         rows = piece.read_rows(source) if piece.rows is None else piece.rows
@@ -78,7 +78,7 @@ def _index_rows(
     if source.mode == "inline":
         # A row that was indexed inline and removed again meanwhile has left no entry in the log. A
         # transaction that writes the row later waits for the document, or logs the key.
-        added_keys = [batch.keys[i] for i in np.flatnonzero(outcomes == detect_changes.ADDED)]
+        added_keys = [batch.keys[i] for i in np.flatnonzero(outcomes == prepare_batches.ADDED)]
         now = read_source.read_rows(connection, source, added_keys)
         if any(now.get(key) != rows[key] for key in added_keys):
             raise pg.SerializationFailure("rows changed before their documents were added")
@@ -111,7 +111,7 @@ def _index_rows(
 
 def _lock_documents(
     connection: Connection, piece: Piece, source: StoredSource
-) -> tuple[detect_changes.StoredByKey, list[str]]:
+) -> tuple[prepare_batches.StoredByKey, list[str]]:
     """Lock the documents of a piece; return them, and the keys that no other transaction has locked.
 
     A piece waits for other writers of its corpus before it locks any document. If another transaction
@@ -137,7 +137,7 @@ def _batch(rows: SourceRows, store: Store) -> Batch:
 
 
 def _other_owners(
-    connection: Connection, source: StoredSource, documents: detect_changes.StoredByKey
+    connection: Connection, source: StoredSource, documents: prepare_batches.StoredByKey
 ) -> dict[str, str]:
     """Return the keys whose documents come from another attached table, with the table's name."""
     ids = {document.source_id for document in documents.values()} - {None, source.id}

@@ -19,7 +19,7 @@ from textsim_db.sync.pieces import Piece
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.step_faults import StepFaults
 from textsim_db.text.run_ahead import ahead
-from textsim_db.write.detect_changes import ADDED, EXTENDED, REPLACED
+from textsim_db.write.prepare_batches import ADDED, EXTENDED, REPLACED
 
 _KINDS = {ADDED: "missing", REPLACED: "different", EXTENDED: "different"}
 

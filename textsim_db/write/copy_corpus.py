@@ -28,9 +28,8 @@ from textsim_db.text.tokens import leave_out, tokens_of
 from textsim_db.text.utf8 import concatenate
 from textsim_db.write import statements, write_batch
 from textsim_db.write.band_rows import copy_new_rows
-from textsim_db.write.detect_changes import Stored
 from textsim_db.write.document_inputs import BATCH_DOCUMENTS
-from textsim_db.write.prepare_batches import Batch
+from textsim_db.write.prepare_batches import Batch, Stored
 from textsim_db.write.write_batch import NO_SOURCE
 
 BYTES_AT_ONCE = 16 * 1024 * 1024

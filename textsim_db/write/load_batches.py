@@ -39,9 +39,19 @@ from textsim_db.text.hashing import SPREAD, HashTable, enter, find, is_taken, ta
 from textsim_db.text.numba_compiler import BoolArray, HashArray, kernel
 from textsim_db.text.run_ahead import ahead
 from textsim_db.write import statements, write_batch
-from textsim_db.write.detect_changes import ADDED, EXTENDED, REPLACED, TWIN, UNCHANGED, StoredByKey
 from textsim_db.write.document_inputs import Key, in_batches
-from textsim_db.write.prepare_batches import Batch, part_of, prepare, without_words
+from textsim_db.write.prepare_batches import (
+    ADDED,
+    EXTENDED,
+    REPLACED,
+    TWIN,
+    UNCHANGED,
+    Batch,
+    StoredByKey,
+    part_of,
+    prepare,
+    without_words,
+)
 from textsim_db.write.vacuum_loads import VacuumDuringLoad, settle
 from textsim_db.write.write_batch import Written
 

@@ -13,7 +13,7 @@ _STORED: Final[
 ] = """d.id, pg_catalog.array_send(d.word_ids), d.normal_form, d.language,
     d.part, CASE WHEN true{alive} THEN d.source_id END,
     pg_catalog.timestamptz_send(d.expires_at)"""
-"""The fields of detect_changes.Stored; an expired document no longer belongs to an attached table."""
+"""The fields of prepare_batches.Stored; an expired document no longer belongs to an attached table."""
 
 FIND_DOCUMENTS: Final[LiteralString] = f"""
 /* textsim-db: find documents of corpus {{id}} */

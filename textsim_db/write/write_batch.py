@@ -35,20 +35,20 @@ from textsim_db.write.band_rows import (
     copy_new_rows,
     delete_band_rows,
 )
-from textsim_db.write.detect_changes import (
+from textsim_db.write.find_twins import TwinInBatch, find_twins, lock_buckets
+from textsim_db.write.prepare_batches import (
     ADDED,
     COMPLETED,
     EXTENDED,
     REPLACED,
     TWIN,
     UNCHANGED,
+    Batch,
     Outcomes,
     Stored,
     StoredByKey,
     outcomes,
 )
-from textsim_db.write.find_twins import TwinInBatch, find_twins, lock_buckets
-from textsim_db.write.prepare_batches import Batch
 
 Cursor = psycopg.Cursor[Any]
 
