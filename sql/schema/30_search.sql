@@ -79,14 +79,6 @@ BEGIN
         ) shingle);
 END $$;
 
--- The shingles of a document from its word ids or form; NULL if word ids are compared, in shingles of up to 3 words.
-CREATE OR REPLACE FUNCTION textsim._compared_shingles(c textsim.corpus, word_ids integer[], form text) RETURNS text[]
-LANGUAGE sql STABLE PARALLEL SAFE
-RETURN CASE WHEN c.unit = 'char' THEN
-    textsim._char_shingles(textsim._stored_form(c.id, word_ids, form), c.shingle_length)
-WHEN c.shingle_length > 3 OR word_ids IS NULL THEN
-    textsim._shingles_of_form(textsim._stored_form(c.id, word_ids, form), c.unit, c.shingle_length) END;
-
 -- The shingles of a document as texts, in any order and repeated; equal shingles of two documents are equal texts.
 -- Word shingles consist of the ids of the words. A word without an id has = before it, so no word looks like an id.
 CREATE OR REPLACE FUNCTION textsim._shingle_texts(c textsim.corpus, word_ids integer[], form text) RETURNS SETOF text
@@ -133,24 +125,8 @@ BEGIN
         FROM (SELECT DISTINCT t COLLATE "C" AS shingle FROM textsim._shingle_texts(c, word_ids, form) t) s);
 END $$;
 
--- The exact similarity of two documents from their _compared_shingles(), or from their word ids if these are NULL.
-CREATE OR REPLACE FUNCTION textsim._similarity(
-    c textsim.corpus, a_ids integer[], a_shingles text[], a_count integer,
-    b_ids integer[], b_shingles text[], b_count integer)
-RETURNS double precision
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF a_shingles IS NULL AND b_shingles IS NULL THEN
-        RETURN textsim._ratio(textsim._count_shared_triples(a_ids, b_ids, c.shingle_length), a_count, b_count);
-    END IF;
-    RETURN textsim._jaccard(
-        coalesce(a_shingles, textsim._shingles_of_form(
-            textsim._stored_form(c.id, a_ids, NULL), 'word', c.shingle_length)),
-        coalesce(b_shingles, textsim._shingles_of_form(
-            textsim._stored_form(c.id, b_ids, NULL), 'word', c.shingle_length)));
-END $$;
-
--- The documents of a corpus that are similar to the given buckets and words, best first.
+-- The documents of a corpus that are similar to the given buckets and words, best first. threshold: NULL, any similarity
+-- above 0, as nearest() returns it.
 CREATE OR REPLACE FUNCTION textsim._search(
     c textsim.corpus, own_buckets integer[], own_values bigint[], own_form text, own_ids integer[], own_count integer,
     own_key text, threshold double precision, max_results integer, of_language text, of_part bigint,
@@ -161,36 +137,55 @@ SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     d record;
+    least_score CONSTANT double precision := coalesce(threshold, 1e-9);
+    edge CONSTANT text := CASE c.unit WHEN 'word' THEN ' ' ELSE '' END;
     own_shingles text[];
-    shingles text[];
+    own_runs text[];
+    body text;
     keys text[] := '{}';
     scores double precision[] := '{}';
     guards bigint[] := '{}';
+    shared bigint;
     score double precision;
+    last_score double precision;  -- of the last result, if there are as many as are wanted
 BEGIN
-    FOR d IN EXECUTE format('SELECT * FROM textsim.%I($1, $2, $3, $4, $5, $6, $7, $8)', '_candidates_' || c.id)
+    -- Only word shingles up to 3 are compared by word ids, and only with documents that have them. The words of the
+    -- text have no ids yet. A form is composed when its row is fetched.
+    FOR d IN EXECUTE format('SELECT k.*, %s AS form FROM textsim.%I($1, $2, $3, $4, $5, $6, $7, $8) k',
+            CASE WHEN c.unit = 'word' AND c.shingle_length <= 3 THEN 'k.normal_form'
+                ELSE format('coalesce(k.normal_form, textsim._normal_form_of_%s(k.word_ids))', c.id) END,
+            '_candidates_' || c.id)
         USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form
     LOOP
-        -- The words of the text have no ids yet. Only word shingles up to 3 are compared by word ids, and only
-        -- with documents that have them.
-        IF own_ids IS NULL AND d.word_ids IS NOT NULL AND c.unit = 'word' AND c.shingle_length <= 3 THEN
-            own_ids := d.own_numbers;
-            own_count := coalesce(
-                own_count, textsim._count_shingles(own_form, own_values, c.unit, c.shingle_length));
+        EXIT WHEN d.most_similar < last_score;
+        own_count := coalesce(own_count, textsim._count_shingles(own_form, own_values, c.unit, c.shingle_length));
+        CONTINUE WHEN NOT textsim._may_reach(d.shingle_count, own_count, least_score);
+        IF d.form IS NULL THEN
+            own_ids := coalesce(own_ids, d.own_numbers);
+            shared := textsim._count_shared_triples(own_ids, d.word_ids, c.shingle_length);
+        ELSE
+            IF own_shingles IS NULL THEN
+                own_shingles := textsim._shingles_of_form(
+                    textsim._stored_form(c.id, own_ids, own_form), c.unit, c.shingle_length);
+                own_runs := array(SELECT edge || s || edge FROM unnest(own_shingles) s);
+            END IF;
+            body := edge || CASE c.unit WHEN 'char' THEN textsim._without_spaces(d.form) ELSE d.form END || edge;
+            -- To look for each shingle in a short text takes a quarter of the time of its shingles. A single shingle may
+            -- be shorter than others, and begin one.
+            IF own_count = 1 OR own_count::bigint * length(body) > 300000 THEN
+                shared := textsim._count_shared(
+                    own_shingles, textsim._shingles_of_form(d.form, c.unit, c.shingle_length));
+            ELSE
+                shared := (SELECT count(*) FROM unnest(own_runs) s WHERE strpos(body COLLATE "C", s) > 0);
+            END IF;
         END IF;
-        CONTINUE WHEN own_count IS NOT NULL
-            AND NOT textsim._may_reach(d.shingle_count, own_count, threshold);
-        shingles := textsim._compared_shingles(c, d.word_ids, d.normal_form);
-        IF shingles IS NOT NULL AND own_shingles IS NULL THEN
-            own_shingles := textsim._compared_shingles(c, CASE WHEN own_form IS NULL THEN own_ids END, own_form);
-        END IF;
-        score := textsim._similarity(
-            c, own_ids, CASE WHEN shingles IS NOT NULL THEN own_shingles END, own_count,
-            d.word_ids, shingles, d.shingle_count);
-        IF textsim._is_match(score, threshold) THEN
-            keys := keys || d.key;
-            scores := scores || score;
-            guards := guards || d.guard;
+        score := textsim._ratio(shared, own_count, d.shingle_count);
+        CONTINUE WHEN score < last_score OR NOT textsim._is_match(score, least_score);
+        keys := keys || d.key;
+        scores := scores || score;
+        guards := guards || d.guard;
+        IF cardinality(scores) >= max_results THEN
+            last_score := (SELECT s FROM unnest(scores) s ORDER BY s DESC OFFSET max_results - 1 LIMIT 1);
         END IF;
     END LOOP;
     IF keys <> '{}' THEN
@@ -549,7 +544,6 @@ DECLARE
     shingle_values bigint[] := textsim._query_values(c, form);
     own_guard bigint := textsim._guard(c.guards, c.guard_words, form);
     part bigint;
-    any_similarity CONSTANT double precision := 1e-9;  -- all shingles of the text are looked up
 BEGIN
     IF k IS NULL OR k < 1 THEN
         RAISE EXCEPTION 'k is %; expected 1 or more', coalesce(k::text, 'NULL')
@@ -558,25 +552,28 @@ BEGIN
     IF c.id IS NULL OR form IS NULL THEN
         RETURN;
     END IF;
-    IF c.bands IS NOT NULL THEN
-        RAISE EXCEPTION 'corpus "%" is not exact: its bands find no documents far below its threshold', corpus
+    part := textsim._part_of(c, scope);
+    IF c.bands IS NOT NULL AND NOT textsim._compares_all(c.id, part) THEN
+        RAISE EXCEPTION 'corpus "%" is not exact: its bands find no documents far below its threshold, and it has more '
+            'than % documents to compare with the text', corpus, textsim._few_documents()
             USING ERRCODE = 'object_not_in_prerequisite_state',
                 HINT = 'Make a corpus for this search with recall => 1 and a threshold of 0.5 or less.';
     END IF;
-    part := textsim._part_of(c, scope);
     PERFORM textsim._warn_unindexed(c);
     RETURN QUERY
         SELECT s.key, s.similarity, textsim._differs(c, form, own_guard, s.key, s.guard)
         FROM textsim._search(
-            c, textsim._stored_buckets(c, textsim._signature(c, shingle_values, any_similarity), part),
-            shingle_values, form, NULL, cardinality(shingle_values), NULL, any_similarity, k, language, part) s;
+            c, CASE WHEN c.bands IS NULL THEN  -- all shingles of the text are looked up
+                textsim._stored_buckets(c, textsim._signature(c, shingle_values, 1e-9), part) ELSE '{}' END,
+            shingle_values, form, NULL, textsim._count_shingles(form, shingle_values, c.unit, c.shingle_length), NULL,
+            NULL, k, language, part) s;
 END $$;
 COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
     IS 'Returns the k documents that are most similar to a text, and their exact similarity, best first, without a '
-    'threshold. The corpus must be exact. It looks the text up by the rarest shingles of each document: the lower '
-    'its threshold, the more of them. Every document from its threshold on is found. Below it, documents that share '
-    'only other shingles with the text are missed. There are fewer than k rows if no others are found. differs, '
-    'language and scope are as in matches().';
+    'threshold. In a corpus or a scope of at most 1,000 documents it compares all with the text. A larger corpus must '
+    'be exact. It looks the text up by the rarest shingles of each document: the lower its threshold, the more of them. '
+    'Every document from its threshold on is found. Below it, documents that share only other shingles with the text '
+    'are missed. There are fewer than k rows if no others are found. differs, language and scope are as in matches().';
 
 CREATE OR REPLACE FUNCTION textsim.differs(corpus text, a text, b text) RETURNS text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

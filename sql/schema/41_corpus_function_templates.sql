@@ -12,7 +12,24 @@
 CREATE OR REPLACE FUNCTION textsim._most_mates() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 100;
 
--- The function of a corpus that finds candidates, with names in braces for its settings.
+-- Up to how many documents of a part, or of a corpus without parts, nearest() compares with a text without a look-up.
+CREATE OR REPLACE FUNCTION textsim._few_documents() RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1000;
+
+-- Whether nearest() compares a text with all documents of a part, or of a corpus without parts. Expired ones count.
+CREATE OR REPLACE FUNCTION textsim._compares_all(corpus_id integer, part bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    documents bigint;
+BEGIN
+    EXECUTE format('SELECT count(*) FROM (SELECT FROM textsim.%I d%s LIMIT textsim._few_documents() + 1) s',
+        'document_' || corpus_id, CASE WHEN part IS NOT NULL THEN ' WHERE d.part = $1' END)
+    INTO documents USING part;
+    RETURN documents <= textsim._few_documents();
+END $$;
+
+-- The function of a corpus that finds candidates, with names in braces for its settings: those that may be most similar
+-- come first. threshold: NULL, the documents that nearest() compares.
 CREATE OR REPLACE FUNCTION textsim._candidates_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
@@ -20,21 +37,39 @@ CREATE OR REPLACE FUNCTION textsim._candidates_{id}(
     own_buckets integer[], own_count integer, own_key text, threshold double precision, of_language text,
     of_part bigint, of_guard bigint, own_form text)
 RETURNS TABLE (
-    key text, word_ids integer[], normal_form text, shingle_count integer, guard bigint, own_numbers integer[])
+    key text, word_ids integer[], normal_form text, shingle_count integer, guard bigint, own_numbers integer[],
+    most_similar double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off AS $$
+SET enable_seqscan = off
+SET enable_nestloop = off AS $$
 #variable_conflict use_column
 DECLARE
     mates integer[];  -- the documents with the guard, if they are few
+    compares_all boolean := CASE WHEN threshold IS NULL THEN textsim._compares_all({id}, of_part) ELSE false END;
 BEGIN
     {mates}RETURN QUERY
-        SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard, {own_numbers}
-        FROM textsim.document_{id} d
-        WHERE d.id = ANY (array({candidates})) AND d.key IS DISTINCT FROM own_key
+        WITH met AS MATERIALIZED ({met})
+        SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard, {own_numbers},
+            d.most_shared / nullif(own_count + d.shingle_count - d.most_shared, 0)::double precision
+        FROM (
+            SELECT e.*, m.shared, {most_shared} AS most_shared
+            FROM (
+                SELECT *
+                FROM textsim.document_{id} d
+                WHERE d.id = ANY (array(
+                    SELECT m.document_id FROM met m
+                    UNION ALL
+                    SELECT a.id FROM textsim.document_{id} a WHERE compares_all{of_part}))
+            ) e
+            LEFT JOIN met m ON m.document_id = e.id
+            OFFSET 0  -- computed once, not in each of its uses
+        ) d
+        WHERE d.key IS DISTINCT FROM own_key{is_candidate}
             AND (of_language IS NULL OR d.language = of_language)
-            AND (of_part IS NULL OR d.part = of_part) AND (of_guard IS NULL OR d.guard = of_guard){alive};
+            AND (of_part IS NULL OR d.part = of_part) AND (of_guard IS NULL OR d.guard = of_guard){alive}
+        ORDER BY 7 DESC;
 END $$;
 $template$;
 
@@ -83,11 +118,13 @@ $template$;
 
 -- A template in which the settings of a corpus replace the names in braces.
 -- mates: texts of one template share their buckets, and differ in their guards. So those with the same guard may be far
--- fewer. candidates: in an exact corpus they share as many buckets as the sizes of both documents require. keep_out:
--- the look for twins of a unique corpus, whose text is sketched before it is locked; a text without candidates, as most
--- are, needs no function that is called by a dynamic statement.
+-- fewer. met: the documents with equal buckets. is_candidate: in an exact corpus they share as many buckets as the sizes
+-- of both documents require. keep_out: the look for twins of a unique corpus, whose text is sketched before it is
+-- locked; a text without candidates, as most are, needs no function that is called by a dynamic statement.
 CREATE OR REPLACE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+-- The threshold is written with all its digits, whatever the caller has set.
+SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 AS $$
 DECLARE
     name text;
     value text;
@@ -106,19 +143,22 @@ BEGIN
         END IF;
     END IF;
     $part$ END),
-            ('candidates', CASE WHEN c.bands IS NULL THEN $part$
-        SELECT f.document_id
-        FROM (
+            ('met', CASE WHEN c.bands IS NULL THEN $part$
             SELECT b.document_id, count(*) AS shared
             FROM unnest(own_buckets) q (bucket)
             CROSS JOIN LATERAL ({band_rows}
                 OFFSET 0  -- looked up bucket by bucket, whatever the size of the table was
             ) b
             GROUP BY b.document_id
-            HAVING count(*) >= textsim._least_needed_rows(own_count, threshold)
-        ) f
-        JOIN textsim.document_{id} d ON d.id = f.document_id
-        WHERE textsim._is_candidate(f.shared, d.shingle_count, own_count, threshold)$part$ ELSE '{band_rows}' END),
+            HAVING count(*) >= textsim._least_needed_rows(own_count, threshold)$part$
+                ELSE 'SELECT DISTINCT f.document_id, NULL::bigint AS shared FROM ({band_rows}) f' END),
+            ('is_candidate', CASE WHEN c.bands IS NULL THEN
+                ' AND textsim._is_candidate(coalesce(d.shared, 0), d.shingle_count, own_count, threshold)' ELSE '' END),
+            -- Past the last row of one document, only its own other shingles can be shared.
+            ('most_shared', format('least(own_count, e.shingle_count%s)', CASE WHEN c.bands IS NULL THEN format(
+                ', coalesce(m.shared, 0) + greatest(own_count - cardinality(own_buckets), '
+                'e.shingle_count - textsim._count_rows(e.shingle_count, %L))', c.threshold) END)),
+            ('of_part', CASE WHEN c.scoped THEN ' AND a.part = of_part' ELSE '' END),
             ('band_rows', CASE WHEN c.guards = '{}' THEN $part$
                 SELECT r.document_id FROM textsim.band_{id} r WHERE {has_bucket}$part$ ELSE $part$
                 SELECT r.document_id FROM textsim.band_{id} r WHERE {has_bucket} AND mates IS NULL

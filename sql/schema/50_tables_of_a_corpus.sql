@@ -100,7 +100,7 @@ BEGIN
             ('word', 'id', 'UNIQUE ', 'id', true), ('word', 'hash', 'UNIQUE ', 'hash', true),
             ('document', 'id', 'UNIQUE ', 'id', true), ('document', 'key', 'UNIQUE ', 'key', true),
             ('document', 'expires', '', 'expires_at', c.keep_for IS NOT NULL),
-            ('document', 'guard', '', 'guard', c.guards <> '{}'),
+            ('document', 'guard', '', 'guard', c.guards <> '{}'), ('document', 'part', '', 'part', c.scoped),
             ('band', 'bucket', '', 'bucket, document_id) WITH (deduplicate_items=off', true),
             ('passage', 'fingerprint', '', 'fingerprint, document_id) WITH (deduplicate_items=off, fillfactor=''95''',
                 c.passages IS NOT NULL)) i (pattern, suffix, uniqueness, columns, exists)

@@ -14,7 +14,7 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support import reference
 from tests.support.commands import Textsim
-from tests.support.connections import Connection
+from tests.support.connections import Connection, value
 from tests.support.sampling import sample
 from textsim_db.cluster import split_large_buckets
 from textsim_db.measures import MEASURES, Measure, shingles, words
@@ -134,33 +134,55 @@ def with_changes(text: str, rng: random.Random) -> str:
     return " ".join(["changed", *(word for word in text.split() if rng.random() < 0.7)])
 
 
+EXPIRED = "UPDATE textsim.document_{} SET expires_at = now() - interval '1 s' WHERE key = ANY (%s)"
+FEW = "CREATE OR REPLACE FUNCTION textsim._few_documents() RETURNS integer LANGUAGE sql RETURN {}"
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("shingle", sample(["word:2", "word:1", "word:4", "char:4"], 4))
-@pytest.mark.parametrize("threshold", [0.02, 0.6])
+@pytest.mark.parametrize(("threshold", "recall"), [(0.02, 1), (0.6, 1), (0.6, 0.95)])
 def test_sql_and_python_find_the_nearest(
-    db: ts.Database, connection: Connection, shingle: str, threshold: float, rng: random.Random
+    db: ts.Database,
+    connection: Connection,
+    shingle: str,
+    threshold: float,
+    recall: float,
+    rng: random.Random,
 ) -> None:
     texts = dict(documents(300, words=20, planted=0.5, boilerplate=30, seed=rng.randrange(1000)))
-    texts |= {"empty": "", "one word": "word"}
-    corpus = db.create_corpus("c", shingle=shingle, threshold=threshold, recall=1)
-    corpus.add_many(list(texts.items())[:200])
-    for key, text in list(texts.items())[200:]:  # some keep their words without ids
-        connection.execute("SELECT textsim.add('c', %s, %s)", [key, text])
+    texts |= {"empty": "", "one word": "word", "no spaces": "漢字 仮名 w1 w2", "no": "w1 w2 not 7"}
+    options: dict[str, Any] = {} if rng.random() < 0.5 else {"scoped": True, "keep_for": "1 day"}
+    corpus = db.create_corpus(
+        "c", shingle=shingle, threshold=threshold, recall=recall, guards=["numbers"], **options
+    )
+    scopes = {key: rng.choice("ab") if options else None for key in texts}
+    corpus.add_many([(key, texts[key], scopes[key]) for key in list(texts)[:200]])
+    for key in list(texts)[200:]:  # some keep their words without ids
+        connection.execute("SELECT textsim.add('c', %s, %s, %s)", [key, texts[key], scopes[key]])
+    expired = rng.sample(sorted(texts), 20) if options else []
+    number = value(connection, "SELECT id FROM textsim.corpus")
+    connection.execute(EXPIRED.format(number).encode(), [expired])
     unit, _, length = shingle.partition(":")
     sets = {key: set(reference.shingles(text, unit, int(length))) for key, text in texts.items()}
-    for text in [with_changes(texts[key], rng) for key in rng.sample(sorted(texts), 20)]:
-        k = rng.choice([1, 10, 1000])
-        matches = [match[:2] for match in corpus.nearest(text, k)]
-        query = "SELECT key, similarity FROM textsim.nearest('c', %s, %s)"
-        assert connection.execute(query, [text, k]).fetchall() == matches
-        truth = ranked(sets, set(reference.shingles(text, unit, int(length))))
-        if threshold < 0.1:  # the prefixes are whole documents
-            assert matches == truth[:k]
-        found = set(truth)
-        assert found.issuperset(matches)
-        assert matches == sorted(matches, key=lambda each: (-each[1], each[0]))
-        similar = [each for each in truth if each[1] >= threshold]
-        assert matches[: len(similar)] == similar[:k]
+    asked = [with_changes(texts[key], rng) for key in rng.sample(sorted(texts), 20)]
+    for few in (1000, 5) if recall == 1 else (1000,):
+        connection.execute(FEW.format(few).encode())
+        for text in [*asked, "word", "字 w1 w2", "w1 w2 not 8"]:
+            k, scope = rng.choice([1, 10, 1000]), "a" if options else None
+            found = corpus.nearest(text, k, scope=scope)
+            assert db.manage("c").nearest(text, k, scope=scope) == found
+            query = "SELECT key, similarity, differs FROM textsim.nearest('c', %s, %s, scope => %s)"
+            rows = connection.execute(query, [text, k, scope]).fetchall()
+            assert rows == [(m.key, m.similarity, list(m.differs)) for m in found]
+            matches = [match[:2] for match in found]
+            counted = {key: sets[key] for key in sets.keys() - expired if scopes[key] == scope}
+            truth = ranked(counted, set(reference.shingles(text, unit, int(length))))
+            if few == 1000 or threshold < 0.1:  # all are compared, or the prefixes are whole
+                assert matches == truth[:k], text
+            assert set(truth).issuperset(matches)
+            assert matches == sorted(matches, key=lambda each: (-each[1], each[0]))
+            similar = [each for each in truth if each[1] >= threshold]
+            assert matches[: len(similar)] == similar[:k]
 
 
 def test_only_documents_of_the_scope_that_count_are_found(
@@ -185,6 +207,9 @@ def test_a_corpus_with_bands_and_a_bad_number_are_refused(
     db: ts.Database, connection: Connection
 ) -> None:
     banded = db.create_corpus("banded")
+    assert banded.nearest("some text") == []
+    banded.add_many([("a", "a"), ("b", "b")])
+    connection.execute(FEW.format(1).encode())
     with pytest.raises(ts.ConfigurationError, match=r"is not exact.*with recall=1"):
         banded.nearest("some text")
     with pytest.raises(pg.ObjectNotInPrerequisiteState, match='"banded" is not exact') as error:

@@ -19,7 +19,7 @@ PLANNED_ONCE = re.compile(
 
 WITHOUT_SCANS = re.compile(
     r"(?:textsim\.)?(?:_(?:candidates|write)_\d+|_smallest_values|_normal_form_of(?:_\d+)?|_word_numbers(?:_\d+)?"
-    r"|_store_form|_forget_failures|_remove_documents?|_delete_locked|_awaited_twins|_near_misses|_merges|_uncompared|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
+    r"|_compares_all|_store_form|_forget_failures|_remove_documents?|_delete_locked|_awaited_twins|_near_misses|_merges|_uncompared|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
     r"|_logged_documents|(?:_connected_nodes|_touching_nodes)(?:_\d+)?|_connected_keys|_update_clusters|_waiting|_replaced_ids"
     r"|_change_passage_rows|_chosen_values|_count_documents_of|common_runs|_find_passages|_passages_of|passages"
     r"|containing)\("
@@ -39,9 +39,9 @@ WALKS_INDEX = re.compile(
 
 WITHOUT_NESTED_LOOPS = re.compile(
     r"(?:textsim\.)?(?:_move_to_nodes|_group_nodes|_nodes_after_kept|_kept_neighbours|_followers|_kept_groups|_lost_parts"
-    r"|_joined_groups|_with_clusters|_regrouped_nodes|_complete_groups|_store_groups|_judged_links|_with_judged|_place_judged)(?:_\d+)?\("
+    r"|_joined_groups|_with_clusters|_regrouped_nodes|_complete_groups|_store_groups|_judged_links|_with_judged|_place_judged)(?:_\d+)?\(|(?:textsim\.)?_candidates_\d+\("
 )
-"""Matches functions of tracked clusters, in which the sizes of CTEs are guessed."""
+"""Matches functions of tracked clusters and of searches, in which the sizes of CTEs are guessed."""
 
 WRITES_NUMBERS = re.compile(r"(?:textsim\.)?_settings\(")
 """Matches functions that write numbers as text, with all digits whatever the caller has set."""
@@ -146,7 +146,7 @@ def expected_settings(function: str) -> list[str]:
         settings.append("client_min_messages=warning")
     if WRITES_NUMBERS.match(function):
         settings += ["extra_float_digits=1", "IntervalStyle=postgres"]
-    if "_pairs_query(" in function:
+    if "_pairs_query(" in function or "_filled(" in function:
         settings.append("extra_float_digits=1")
     if "_catalog(" in function and "_record" not in function:
         settings += ["quote_all_identifiers=off", "standard_conforming_strings=on"]

@@ -76,10 +76,10 @@ NEAREST = Operation(
     "nearest",
     """List the documents that are most similar to a text, without a threshold.
 
-    The corpus must be exact (--recall 1). It looks the text up by the rarest shingles of each document:
-    the lower its threshold, the more of them. Every document from its threshold on is found. Below it,
-    documents that share only other shingles with the text are missed, so a threshold of 0.5 or less
-    suits this search.
+    In a corpus or a scope of at most 1,000 documents it compares all with the text. A larger corpus must
+    be exact (--recall 1). It looks the text up by the rarest shingles of each document: the lower its
+    threshold, the more of them. Every document from its threshold on is found. Below it, documents that
+    share only other shingles with the text are missed, so a threshold of 0.5 or less suits this search.
 
     Examples:
     - `textsim nearest titles "the text to look for"`

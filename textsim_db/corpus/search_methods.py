@@ -207,10 +207,11 @@ class SearchMethods(CheckedArguments):
     ) -> list[Match]:
         """Return the k documents that are most similar to a text, best first, without a threshold.
 
-        The corpus must be exact. It looks the text up by the rarest shingles of each document: the lower
-        its threshold, the more of them. Every document from its threshold on is found. Below it,
-        documents that share only other shingles with the text are missed. There are fewer than k matches
-        if no others are found.
+        In a corpus or a scope of at most 1,000 documents it compares all with the text. A larger corpus
+        must be exact. It looks the text up by the rarest shingles of each document: the lower its
+        threshold, the more of them. Every document from its threshold on is found. Below it, documents
+        that share only other shingles with the text are missed. There are fewer than k matches if no
+        others are found.
 
         Args:
             text: the text to compare; it is not stored.
@@ -220,7 +221,7 @@ class SearchMethods(CheckedArguments):
 
         Raises:
             DocumentError: the text could not be stored, for example because of a NUL character.
-            ConfigurationError: the corpus is not exact, or another argument is out of range.
+            ConfigurationError: a larger corpus is not exact, or another argument is out of range.
 
         Examples:
             >>> titles = db.create_corpus("titles", threshold=0.5, recall=1)
@@ -229,12 +230,9 @@ class SearchMethods(CheckedArguments):
             >>> titles.nearest("The mayor says that the city council will meet.", k=3)
             [Match(key='a', similarity=0.07692307692307693, estimate=None, differs=())]
         """
-        if not self.config.is_exact:
-            raise ConfigurationError(
-                f'corpus "{self.name}" is not exact: its bands find no documents far below its '
-                "threshold; for the nearest, make one with recall=1 and a threshold of 0.5 or less"
-            )
         count = check_count(k, "k", 1, 2**31 - 1)
+        if not self.config.is_exact:
+            self._current.read(search_on_server.check_nearest, self._scope(scope))
         if self._is_on_server(text, None, "jaccard", language):
             limit = self._scope(scope)
             return ResultList(self._current.search(search_on_server.nearest, text, count, limit))

@@ -19,7 +19,8 @@ import psycopg
 
 from textsim_db.compare.jaccard import Rows, concatenated
 from textsim_db.compare.match_rule import Criterion, values_of_pairs
-from textsim_db.db.engine import autocommit
+from textsim_db.db.binary_format import Array
+from textsim_db.db.engine import autocommit, read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError, DocumentError, DocumentNotFound
@@ -109,13 +110,28 @@ def search_text(store: Store, text: str, criterion: Criterion) -> Searched:
 def nearest(
     store: Store, text: str, count: int, language: str | None, part: int | None
 ) -> list[Match]:
-    """Return the documents of an exact corpus that are most similar to a text, best first."""
-    # At this threshold all shingles of the text are looked up.
+    """Return the documents that are most similar to a text, best first.
+
+    The server orders the candidates by how similar they may be, so only the first ones are compared.
+    """
     any_similarity = Criterion(JACCARD, 1e-9, language, part)
-    store = _with_threshold(store, any_similarity.threshold)
-    sketches = _sketch_one(store, text, language, part_only(part))
-    candidates = find_candidates(store, _look_up(store, sketches), language)
-    return _matches(store, sketches, candidates, any_similarity, count)[0][:count]
+    # At this threshold all shingles of the text are looked up.
+    own = (
+        _with_threshold(store, any_similarity.threshold) if store.corpus.config.is_exact else store
+    )
+    sketches = _sketch_one(own, text, language, part_only(part))
+    limits = [Array(sketches.buckets.values), int(sketches.shingle_counts[0]), language, part]
+    statement = store.corpus.statement(statements.NEAREST_CANDIDATES)
+    most = 4 * count + 100
+    while sketches.shingle_counts[0]:
+        rows = read_rows(store.engine, statement, [*limits, most], binary=True, prepare=True)
+        candidates = CandidateRows.of_one_query(rows)
+        matches = _matches(store, sketches, candidates, any_similarity, count)[0][:count]
+        last = min(row[-1] for row in rows) if len(rows) == most else 0.0
+        if last == 0.0 or (len(matches) == count and matches[-1].similarity > last):
+            return matches
+        most *= 8
+    return []
 
 
 def query_many(

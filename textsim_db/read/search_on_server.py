@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, LiteralString
 
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
-from textsim_db.errors import DocumentNotFound
+from textsim_db.errors import ConfigurationError, DocumentNotFound
 from textsim_db.read import statements
 from textsim_db.results import Match
 from textsim_db.settings.corpus_settings import CorpusConfig
@@ -43,9 +43,23 @@ def query(
 
 
 def nearest(store: Store, text: str, count: int, scope: str | None) -> list[Match]:
-    """Return the documents of an exact corpus that are most similar to a text, best first."""
+    """Return the documents that are most similar to a text, best first."""
     to_bytes(text)
-    return _matches(store, statements.NEAREST_ON_SERVER, [store.corpus.name, text, count, scope])
+    name = store.corpus.name
+    return _matches(store, statements.NEAREST_ON_SERVER, [name, text, name, text, count, scope])
+
+
+def check_nearest(store: Store, scope: str | None) -> None:
+    """Raise ConfigurationError if a corpus is not exact, and too large to compare all documents."""
+    if store.corpus.config.is_exact:
+        return
+    statement = store.corpus.statement(statements.COMPARES_ALL)
+    if not read_rows(store.engine, statement, [scope])[0][0]:
+        raise ConfigurationError(
+            f'corpus "{store.corpus.name}" is not exact: its bands find no documents far below its '
+            "threshold, and it has too many documents to compare all with the text; for the nearest, "
+            "make one with recall=1 and a threshold of 0.5 or less"
+        )
 
 
 def neighbours(store: Store, key: str, threshold: float | None, most: int | None) -> list[Match]:

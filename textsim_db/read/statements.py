@@ -133,6 +133,18 @@ OF_LANGUAGE: Final[LiteralString] = " AND d.language = %s"
 OF_PART: Final[LiteralString] = " AND d.part = %s"
 """Limit the statements above to the documents of one language, or of one part."""
 
+COMPARES_ALL: Final[LiteralString] = "SELECT textsim._compares_all({id}, textsim._part(%s))"
+NEAREST_CANDIDATES: Final[LiteralString] = f"""
+/* textsim-db: documents of corpus {{id}} that may be nearest */
+SELECT {_FIELDS}, k.most_similar
+FROM (
+    SELECT n.key, n.most_similar
+    FROM textsim._candidates_{{id}}(%s, %s, NULL, NULL, %s, %s, NULL, NULL) n
+    ORDER BY n.most_similar DESC LIMIT %s
+) k
+JOIN {{document}} d ON d.key = k.key
+"""
+
 DOCUMENT_OF_KEY: Final[LiteralString] = (
     f"SELECT {_FIELDS} FROM {{document}} d WHERE d.key = %s{{alive}}"
 )
@@ -439,8 +451,11 @@ SELECT m.key, m.similarity, {SHARE}, m.differs
 FROM q, textsim.matches(%s, %s, %s, %s, scope => %s) WITH ORDINALITY m
 JOIN {{document}} d ON d.key = m.key ORDER BY m.ordinality
 """
-NEAREST_ON_SERVER: Final[LiteralString] = """
-SELECT m.key, m.similarity, NULL, m.differs FROM textsim.nearest(%s, %s, %s, scope => %s) m
+NEAREST_ON_SERVER: Final[LiteralString] = f"""
+WITH q AS MATERIALIZED (SELECT textsim.signature(%s, %s) AS signature)
+SELECT m.key, m.similarity, {SHARE}, m.differs
+FROM q, textsim.nearest(%s, %s, %s, scope => %s) WITH ORDINALITY m
+JOIN {{document}} d ON d.key = m.key ORDER BY m.ordinality
 """
 NEIGHBOURS_ON_SERVER: Final[LiteralString] = f"""
 SELECT m.key, m.similarity, {SHARE}, m.differs
