@@ -82,9 +82,9 @@ def test_json_lines(read: Read) -> None:
         (b'{"text": "t"}', 'there is no member "id"; found "text": name another with --key'),
         (b"{}", 'there is no member "id"; found none: name another with --key'),
         (
-            b'{"id": 1, "text": "a", "text": "b", "x": {"text": ""}}',
-            '2 members are named "text"; found "id", "text", "text", "x": rename all but one, or name '
-            "another with --text",
+            b'{"id": 1, "text": "a", "text": "b", "x": {}}',
+            'malformed JSON: 2 members are named "text"; found "id", "text", "text", "x": rename all '
+            "but one",
         ),
         (b'{"id": "k"}', 'there is no member "text"; found "id": name another with --text'),
         (b'{"id": true, "text": "t"}', '"id" is true; expected a string or a whole number'),
@@ -119,6 +119,7 @@ def test_the_header_shows_the_separator(read: Read) -> None:
         ("a.tsv", 'id,text\n1,"a, b"\n2,"c;\nd"\n'),
         ("a.csv", 'sep=;\r\nid;text\n1;a, b\n2;"c;\nd"\n'),
         ("a.csv", '\ufeffsep=,\nid,text\n1,"a, b"\n2,"c;\nd"\n'),
+        ("a.csv", 'a\u2028b;id;text\n;1;a, b\n;2;"c;\nd"\n'),
         ("a.csv", 'sep=#\nid#text\n1#a, b\n2#"c;\nd"\n'),
     ]:
         Path(name).write_text(content + "x\n", encoding="utf-8", newline="")

@@ -54,7 +54,11 @@ class ParquetReader(RecordReader):
                 raise InputError(
                     f'"{name}" is a column of {field.type}; expected a column of strings'
                 )
-        self._binary = {field.name for field in fields if not has_strings(field.type)}
+        self._binary = {
+            field.name
+            for field in fields
+            if has_strings(field.type, binary=True) and not has_strings(field.type)
+        }
         if not read_all:
             self._chosen = sorted({name for _, name in columns})
 

@@ -136,9 +136,7 @@ class RecordFile:
 
     def __iter__(self) -> Iterator[Record]:
         with self.explained(), self.reader() as reader:
-            if reader.columns is None:
-                reader.choose(self.columns.wanted([self.columns.key]))
-            else:
+            if reader.columns is not None:
                 self._prepare(reader, reader.columns)
             members = _Members(self.columns.wanted([]) if reader.columns is None else [])
             for number, _, record in reader:

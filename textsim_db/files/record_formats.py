@@ -6,6 +6,7 @@ TSV is CSV with tabs instead of commas: a value with a tab, a line break or a qu
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,6 @@ from textsim_db.files import file_kinds
 from textsim_db.files.file_kinds import RECORD_KINDS, FileFormat, Kind, Quote, decoded, lines
 from textsim_db.files.records import (
     LineReader,
-    Names,
     RecordWriter,
     Values,
     expect_names,
@@ -103,7 +103,7 @@ class CsvReader(LineReader):
         self._separator = mark
         self._records = self._divide(self._lines)
         text = decoded(self.raw_header).removeprefix(_BYTE_ORDER_MARK)
-        columns: list[str] = next(self._divide(text.splitlines(keepends=True)))
+        columns: list[str] = next(self._divide(io.StringIO(text, newline="\n")))
         return columns
 
     def _check_fields(self, fields: list[str], are_several_lines: bool) -> None:
@@ -236,21 +236,12 @@ class _TextLines:
 class JsonReader(LineReader):
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._names: Names = ()
-
-    def choose(self, names: Names, read_all: bool = False) -> None:
-        """Refuse a record in which one of these members comes twice: json would take the last one."""
-        self._names = names
 
     def __iter__(self) -> Iterator[tuple[int, bytes | None, Values | InputError]]:
         for number, line in self.raw_records():
             record: Values | InputError
             try:
                 record = json_object(line)
-                for option, name in self._names:
-                    if line is not None and line.count(f'"{name}"'.encode()) > 1 and name in record:
-                        members = json.loads(line, object_pairs_hook=list)
-                        expect_names([member for member, _ in members], [(option, name)], "member")
             except InputError as error:
                 record = error
             yield number, line, record
@@ -274,12 +265,23 @@ class JsonWriter(RecordWriter):
             output.write(json.dumps(values, ensure_ascii=False).encode() + b"\n")
 
 
+def _distinct(members: list[tuple[str, Any]]) -> Values:
+    """Return the members of an object; raise InputError if one comes twice: the last would count."""
+    values = dict(members)
+    if len(values) < len(members):
+        expect_names([name for name, _ in members], [("", name) for name in values], "member")
+    return values
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
+
+
 def json_object(line: bytes | None) -> Values:
     if line is None:
         raise InputError(f"the line is longer than {file_kinds.MAX_LINE:,} bytes")
     text = decoded(line.rstrip()).removeprefix("\ufeff")  # where files were joined
     try:
-        record = json.loads(text)
+        record = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise InputError(f"malformed JSON at character {error.pos + 1}: {error.msg}") from error
     except RecursionError as error:
