@@ -402,6 +402,12 @@ def test_a_bad_csv_record_is_refused_and_reading_goes_on(read: Read) -> None:
             'there is no column "text"; found "id", "a", "b", "c", "d", "e", "f", "g", ...: '
             "name another with --text",
         ),
+        (
+            "a.csv",
+            b"id:text\n",
+            'there is no column "id"; found "id:text": name another with --key; '
+            "if another character separates the columns, name it with --separator",
+        ),
         ("a.csv", b"", "the file is empty; expected a first line with the names of the columns"),
         ("a.csv", b"\xff\n1,a\n", "not UTF-8: byte 0xff at offset 0; convert it to UTF-8"),
         ("a.txt", b"abc\xe9", "not UTF-8: byte 0xe9 at offset 3; convert it to UTF-8"),

@@ -70,7 +70,7 @@ class DamagedFile(OSError):
 
 
 class _Unpacked(io.RawIOBase):
-    """The content of a packed file. All bytes before damage are returned before the error is raised."""
+    """The content of a packed file. What is before damage is returned before the error is raised."""
 
     def __init__(self, raw: IO[bytes], packing: Packing) -> None:
         self._file = packing.opened(raw)

@@ -17,6 +17,7 @@ from textsim_db.files import file_kinds
 from textsim_db.files.file_kinds import RECORD_KINDS, FileFormat, Kind, Quote, decoded, lines
 from textsim_db.files.records import (
     LineReader,
+    Names,
     RecordWriter,
     Values,
     expect_names,
@@ -68,6 +69,13 @@ class CsvReader(LineReader):
                 "the file is empty; expected a first line with the names of the columns"
             )
         self.columns = header
+
+    def choose(self, names: Names, read_all: bool = False) -> None:
+        try:
+            super().choose(names)
+        except InputError as error:
+            way_out = "; if another character separates the columns, name it with --separator"
+            raise InputError(f"{error}{way_out if len(self.columns) == 1 else ''}") from None
 
     def layout(self) -> object:
         """Return the columns, and how they are separated and quoted."""
