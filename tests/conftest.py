@@ -50,7 +50,6 @@ from tests.support.servers import (
 )
 from textsim_db.cli import app, warm
 from textsim_db.corpus.database import URL_VARIABLE as DATABASE_URL_VARIABLE
-from textsim_db.corpus.removals import temporary_corpus
 from textsim_db.db import embedded_server
 from textsim_db.settings.corpus_settings import CorpusSettings, Linkage
 from textsim_db.text import numba_compiler, tokens
@@ -161,7 +160,7 @@ def _read_documents_of_sql(database: textsim_db.Database, address: str) -> None:
     text = "SELECT textsim.add(%s, i::text, repeat('one of two words ', 30) || i %% 9) "
     for recall in (0.95, 1):
         with (
-            temporary_corpus(database, CorpusSettings(recall=recall)) as corpus,
+            warm.temporary_corpus(database, CorpusSettings(recall=recall)) as corpus,
             psycopg.connect(address, autocommit=True) as connection,
         ):
             connection.execute(text + "FROM generate_series(1, 300) i", [corpus.name])

@@ -140,6 +140,36 @@ def test_numbers_among_texts(textsim: Textsim, kind: str) -> None:
     assert os.listdir() == [f"in.{kind}"]
 
 
+def test_what_was_removed_is_said(textsim: Textsim) -> None:
+    """Tenths, the least similar, the largest cluster, and what may have been merged by mistake."""
+    base = [f"word{i}" for i in range(20)]
+    texts = [" ".join([*base, str(number), "ends"]) for number in range(10)]  # siblings
+    texts.append(" ".join([*base, "0", "ends!"]))
+    other = ["stone" + "a" * i for i in range(30)]
+    texts += [" ".join(other), " ".join(["title", *other[1:]])]
+    texts.append(" ".join([*other, "x" * 50]))
+    Path("in.jsonl").write_bytes(as_jsonl([{"id": i, "text": t} for i, t in enumerate(texts)]))
+    told = textsim("dedupe", "in.jsonl", "-o", "out.jsonl", "--key", "id").stderr.splitlines()
+    assert told[0].startswith("14 documents: 2 kept, 12 removed from 2 clusters")
+    assert told[1:] == [
+        "similarity of the removed documents: 9 from 0.8, 2 from 0.9, 1 at 1",
+        "the least similar:",
+        *(f'  0.8182  "{i}" has "{i}" for "0" (kept: "0")' for i in (1, 2, 3)),
+        "of 12 compared word by word, only numbers differ in 9, the first words, such as a name, differ "
+        "in 1",
+        "--guard numbers,negations keeps such documents apart, and so does --scope COLUMN; --report "
+        "removed.html shows them side by side",
+    ]
+    told = textsim("dedupe", "in.jsonl", "-o", "o.jsonl", "--guard", "numbers").stderr.splitlines()
+    assert told[1:6] == [
+        "similarity of the removed documents: 2 from 0.9, 1 at 1",
+        "the least similar:",
+        '  0.9310  record 13 has "title" for "stone" (kept: record 12)',
+        f'  0.9655  record 14 adds "{"x" * 37}..." (kept: record 12)',
+        "  1.0000  record 11 has the same words (kept: record 1)",
+    ]
+
+
 def test_wrong_usage(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(records()))
     Path("in.txt").write_bytes(b"text")

@@ -17,7 +17,8 @@ from tests.support.records import as_jsonl
 from tests.support.review import HOSTILE
 from tests.support.sampling import sample
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.corpus.removals import Deduplication, Removal, Rule, Standing
+from textsim_db.corpus.removal_summary import Removal
+from textsim_db.corpus.removals import Deduplication, Rule, Standing
 from textsim_db.review.report_pages import (
     PAGE_BYTES,
     SHOWN_CLUSTERS,

@@ -266,7 +266,7 @@ def test_every_interface_counts_texts_without_words(
     assert corpus.add_many(texts).without_words == 3
     assert corpus.add("5", "?").without_words == 1
     assert corpus.add("5", "no").without_words == 0
-    _, report = textsim_db.dedupe_frame(pandas.DataFrame(records), "text", database=db)
+    _, report = textsim_db.dedupe_frame(pandas.DataFrame(records), "text")
     assert report.without_words == 3
     assert "without_words=3" in repr(report)
     with psycopg.connect(database_url) as connection:

@@ -261,7 +261,7 @@ def test_the_rows_that_stay_are_unchanged(
     removed = removed_by_hand(corpus_db, frame, keep)
     assert len(removed) > 50
     stays = [row not in removed for row in range(len(frame))]
-    arguments: dict[str, Any] = {"text": "body", "keep": keep, "database": corpus_db} | SETTINGS
+    arguments: dict[str, Any] = {"text": "body", "keep": keep} | SETTINGS
     unique, report = ts.dedupe_frame(frame, **arguments)
     assert unique.equals(frame.filter(stays))
     assert (report.rows, report.kept) == (len(frame), sum(stays))
@@ -279,7 +279,7 @@ def test_the_rows_that_stay_are_unchanged(
 
 
 def test_a_frame_comes_out_as_its_kind(corpus_db: ts.Database, frame: pl.DataFrame) -> None:
-    arguments: dict[str, Any] = {"text": "body", "database": corpus_db} | SETTINGS
+    arguments: dict[str, Any] = {"text": "body"} | SETTINGS
     expected, _ = ts.dedupe_frame(frame, **arguments)
     places = pl.Series(range(len(frame)))
     pandas = frame.to_pandas().set_index(places.to_numpy() * 10)
@@ -304,7 +304,7 @@ def test_a_frame_comes_out_as_its_kind(corpus_db: ts.Database, frame: pl.DataFra
 
 def test_rows_of_two_scopes_do_not_match(corpus_db: ts.Database) -> None:
     frame = pl.DataFrame({"who": ["x", "y", "x", None], "body": ["one two three four"] * 4})
-    unique, report = ts.dedupe_frame(frame, text="body", scope="who", database=corpus_db)
+    unique, report = ts.dedupe_frame(frame, text="body", scope="who")
     assert unique["who"].to_list() == ["x", "y", None]
     assert list(report.removed) == [ts.RemovedRow(2, 0, None, None, 1.0)]
     assert report.refused == [ts.Refusal("3", 'column "who", row 3: the scope is null')]
@@ -344,11 +344,11 @@ def test_rows_that_cannot_be_compared_stay(corpus_db: ts.Database) -> None:
         pl.DataFrame({"id": ["a", None, "c"], "body": ["a text", None, "a text"]}),
         pd.DataFrame({"id": ["a", None, "c"], "body": ["a text", float("nan"), "a text"]}),
     ):
-        unique, report = ts.dedupe_frame(frame, "body", "id", database=corpus_db)
+        unique, report = ts.dedupe_frame(frame, "body", "id")
         assert len(unique) == 2
         assert report.refused == [ts.Refusal("None", 'column "body", row 1: the text is null')]
         assert pl.DataFrame(report.removed)["key"].to_list() == ["c"]
-    empty, report = ts.dedupe_frame(frame[:0], "body", "id", database=corpus_db)
+    empty, report = ts.dedupe_frame(frame[:0], "body", "id")
     assert (len(empty), report.rows, report.removed.to_arrow().num_rows) == (0, 0, 0)
 
 
@@ -365,7 +365,7 @@ WRONG_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
 
 def test_wrong_arguments_are_named(corpus_db: ts.Database, frame: pl.DataFrame) -> None:
     for arguments, message in WRONG_ARGUMENTS:
-        wrong: dict[str, Any] = {"text": "body", "database": corpus_db} | arguments
+        wrong: dict[str, Any] = {"text": "body"} | arguments
         for each in (frame, frame.to_arrow()):
             with pytest.raises(ts.ConfigurationError, match=message):
                 ts.dedupe_frame(each, **wrong)
@@ -382,7 +382,7 @@ def test_an_object_that_makes_a_frame_is_refused_with_its_method(
     makers.append((pyarrow.dataset.dataset(frame.to_arrow()), "to_table"))
     for maker, method in makers:
         calls: list[Any] = [
-            lambda maker: ts.dedupe_frame(maker, "body", database=corpus_db),
+            lambda maker: ts.dedupe_frame(maker, "body"),
             lambda maker: corpus.query_many(maker, text="body"),
             lambda maker: corpus.add_many(maker, key="id", text="body"),
         ]
@@ -397,13 +397,13 @@ def test_keys_that_come_twice_are_refused(corpus_db: ts.Database) -> None:
         frame = pl.DataFrame({"id": ids, "body": ["some text"] * 3})
         for given in (frame, frame.to_arrow(), frame.to_pandas()):
             with pytest.raises(ts.ConfigurationError, match=f"rows 0 and 2 alike, {value}; name"):
-                ts.dedupe_frame(given, "body", key="id", database=corpus_db)
+                ts.dedupe_frame(given, "body", key="id")
     nulls = pl.DataFrame({"id": [1, None, None], "body": ["some text"] * 3})
     for given in (nulls, nulls.to_arrow(), nulls.to_pandas()):
-        assert ts.dedupe_frame(given, "body", key="id", database=corpus_db)[1].kept == 1
+        assert ts.dedupe_frame(given, "body", key="id")[1].kept == 1
     for keep in (3, None, ["first"]):
         with pytest.raises(ts.ConfigurationError, match=r"keep is .*; expected first, last"):
-            ts.dedupe_frame(nulls, "body", keep=keep, database=corpus_db)  # type: ignore[arg-type]
+            ts.dedupe_frame(nulls, "body", keep=keep)  # type: ignore[arg-type]
 
 
 def test_a_corpus_has_its_settings(corpus_db: ts.Database, frame: pl.DataFrame) -> None:
@@ -417,9 +417,9 @@ def test_a_corpus_has_its_settings(corpus_db: ts.Database, frame: pl.DataFrame) 
     with pytest.raises(TypeError, match="is_unique"):
         ts.dedupe_frame(frame, "body", is_unique=True)
     with pytest.raises(ts.ConfigurationError, match="expected a table with columns"):
-        ts.dedupe_frame(frame["body"], "body", database=corpus_db)
+        ts.dedupe_frame(frame["body"], "body")
     with pytest.raises(ts.ConfigurationError, match="of type list; expected a data frame"):
-        ts.dedupe_frame(frame.to_dicts(), "body", database=corpus_db)
+        ts.dedupe_frame(frame.to_dicts(), "body")
     for against in ("c", ["c"], [corpus, None]):
         with pytest.raises(ts.ConfigurationError, match="expected a corpus such as"):
             ts.dedupe_frame(frame, "body", against=against)  # type: ignore[arg-type]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Callable
 from typing import Any
@@ -13,11 +12,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from textsim_db.cluster import linkages
-from textsim_db.cluster.keep_rule import Preference
-from textsim_db.corpus import removals
-from textsim_db.corpus.removals import Document, Rule, deduplicate
 from textsim_db.read import list_pairs
-from textsim_db.settings.corpus_settings import CorpusSettings
 
 THRESHOLD = 0.5
 
@@ -90,27 +85,3 @@ def test_an_empty_corpus_has_no_clusters_and_duplicates(db: ts.Database) -> None
         assert list(corpus.duplicates(linkage=linkage)) == []
     with pytest.raises(ts.ConfigurationError, match="linkage is 'average'; expected one of single"):
         corpus.clusters(linkage="average")
-
-
-def test_a_large_cluster_is_reported_with_what_holds_it_together(
-    db: ts.Database,
-    rng: random.Random,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr(removals, "LARGE", 60)
-    notice = [f"notice{i}" for i in range(60)]
-    texts = [
-        " ".join([*notice, *(f"w{rng.randrange(10**6)}" for _ in range(40))]) for _ in range(80)
-    ]
-    rule = Rule(Preference.parse("first"), CorpusSettings(threshold=0.4, recall=1))
-    with caplog.at_level(logging.WARNING):
-        result = deduplicate(db, [Document(text) for text in texts], rule)
-    assert len(result.removals) == 79
-    (message,) = caplog.messages
-    assert message.startswith("79 documents are removed for the document in place 1; the least sim")
-    assert 'a template holds them together, such as "notice0 notice1 notice2"' in message
-    caplog.clear()
-    monkeypatch.setattr(removals, "LARGE", 81)
-    deduplicate(db, [Document(text) for text in texts], rule)
-    assert caplog.messages == []

@@ -65,4 +65,4 @@ def test_deduplication_leaves_no_cycles(db: ts.Database) -> None:
     documents = [Document(text) for _, text in DOCUMENTS]
     first = Preference.parse("first")
     rule = Rule(first, CorpusSettings("word:2", num_hashes=16))
-    assert_no_cycles(lambda: deduplicate(db, documents, rule))
+    assert_no_cycles(lambda: deduplicate(documents, rule))

@@ -275,7 +275,6 @@ def test_every_way_to_keep_twins_out_agrees_with_brute_force(
         "text",
         key="id",
         scope="user" if scoped else None,
-        database=db,
         **own,
     )
     assert set(frame["id"]) == kept

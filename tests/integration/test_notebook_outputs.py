@@ -169,7 +169,7 @@ def test_reports_show_what_was_refused(db: ts.Database) -> None:
     assert "<b>0" in shown(report).text
     assert "the first 20 rows of 100" in shown(report).text
     frame = pl.DataFrame({"text": [WORDS, WORDS, "\0", "other words"]})
-    _, of_frame = ts.dedupe_frame(frame, text="text", database=db)
+    _, of_frame = ts.dedupe_frame(frame, text="text")
     assert repr(of_frame).endswith("removed=<1 row>, refused=<1 row>, without_words=0)")
 
 
@@ -199,7 +199,7 @@ def index(db: ts.Database) -> None:
 
 def compare(db: ts.Database) -> None:
     frame = pl.DataFrame({"text": list(TEXTS.values())})
-    ts.dedupe_frame(frame, text="text", database=db, progress=True)
+    ts.dedupe_frame(frame, text="text", progress=True)
 
 
 def rebuild(db: ts.Database) -> None:

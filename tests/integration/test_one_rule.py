@@ -167,9 +167,7 @@ def test_tracked_clusters_obey_the_rule(
 def test_frames_and_tasks_of_spark_obey_the_rule(db: ts.Database) -> None:
     frame = polars.DataFrame({"key": [*TEXTS], "text": [*TEXTS.values()]})
     for linkage in LINKAGES:
-        _, report = ts.dedupe_frame(
-            frame, "text", key="key", linkage=linkage, database=db, **SETTINGS
-        )
+        _, report = ts.dedupe_frame(frame, "text", key="key", linkage=linkage, **SETTINGS)
         assert [(row.kept, row.key) for row in report.removed] == [MATCH]
     pytest.importorskip("pyspark")
     from tests.support.spark_stages import find, results

@@ -5,11 +5,15 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 
 import textsim_db as ts
+from textsim_db.cluster.keep_rule import Preference
+from textsim_db.corpus.removals import Document, JudgedDocuments, Rule, deduplicate
 
 WORDS = [
     f"{a}{b}" for a in ("rain", "sun", "sea", "ночь", "जल", "日") for b in ("", "a", "b", "c", "d")
@@ -55,6 +59,81 @@ def test_the_result_is_that_of_a_corpus(db: ts.Database, rng: random.Random, kin
             (tuple(map(int, c.keys)), c.weakest, None if c.kept is None else int(c.kept))
             for c in corpus.clusters(linkage=linkage)
         ]
+
+
+def judged(rng: random.Random, size: int, texts: list[str]) -> list[JudgedDocuments]:
+    """Return judgements of close and of other pairs; some lead through documents that do not exist."""
+    order = sorted(range(size), key=texts.__getitem__)
+    neighbours = list(pairwise(order))
+    pairs = [rng.choice(neighbours) for _ in range(30)]
+    pairs += [(rng.randrange(size), size + rng.randrange(3)) for _ in range(6)]
+    different = {tuple(sorted(pair)) for pair in pairs}
+    return [
+        JudgedDocuments(a, b, rng.choice(["same", "different", "unsure"]), f"line {line}")
+        for line, (a, b) in enumerate(sorted(different), start=1)
+    ]
+
+
+def test_what_is_removed_is_what_a_corpus_removes(db: ts.Database, rng: random.Random) -> None:
+    """Settings, scopes, linkage, the rule of keeping and judgements are drawn at random."""
+    kind, linkage = rng.choice(list(SETTINGS)), rng.choice(["single", "complete", "kept"])
+    keep, is_judged = rng.choice(["first", "last", "longest", "max:n"]), rng.random() < 0.5
+    scopes = rng.choice([None, ["a", "b"]])
+    fields = SETTINGS[kind] | {"scoped": scopes is not None}
+    settings = ts.CorpusSettings(**fields)
+    texts = texts_of(rng)
+    documents = [
+        Document(
+            None if rng.random() < 0.02 else text + "\0" * (rng.random() < 0.02),
+            rng.randrange(9),
+            rng.choice(scopes) if scopes else None,
+        )
+        for text in texts
+    ]
+    rule = Rule(Preference.parse(keep), settings, linkage)
+    judgements = judged(rng, len(texts), texts) if is_judged else []
+    if scopes:
+        # A corpus refuses judgements of documents of two scopes.
+        judgements = [
+            each
+            for each in judgements
+            if max(each[:2]) >= len(texts) or len({documents[i].scope for i in each[:2]}) == 1
+        ]
+    result = deduplicate(documents, rule, judgements=(lambda: judgements) if is_judged else None)
+
+    corpus = db.create_corpus("c", **fields)
+    report = corpus.add_many(
+        (f"{place:04d}", document.text, *([document.scope] if scopes else []))
+        for place, document in enumerate(documents)
+        if document.text is not None
+    )
+    corpus.judge_many((f"{j.a:04d}", f"{j.b:04d}", j.verdict) for j in judgements)
+    lengths = np.array([0 if each.text is None else len(each.text) for each in documents])
+    ranks = rule.preference.ranks(lengths, [each.value for each in documents])
+    expected = corpus.duplicates(
+        linkage=linkage, rank=lambda key: ranks[int(key)], judgements=is_judged
+    )
+    said = (kind, linkage, keep, is_judged, scopes)
+    assert sorted(result.removals) == sorted(
+        (int(d.key), int(d.kept), d.similarity) for d in expected
+    ), said
+    assert result.removals
+    assert [(f"{n:04d}", why) for n, why in result.refused] == [tuple(r) for r in report.refused]
+    assert result.without_words == report.without_words
+    assert result.summary is not None
+    assert sum(result.summary.tenths) == len(result.removals)
+
+
+def test_judgements_that_contradict_the_scopes_are_refused() -> None:
+    documents = [Document("one two three", scope=scope) for scope in "ab"]
+    rule = Rule(Preference.parse("first"), ts.CorpusSettings(scoped=True))
+    for a, b, message in ((0, 1, "different scopes"), (0, 0, "same record twice")):
+        with pytest.raises(ts.ConfigurationError, match=f"line 7: .*{message}"):
+            deduplicate(
+                documents,
+                rule,
+                judgements=lambda a=a, b=b: [JudgedDocuments(a, b, "same", "line 7")],
+            )
 
 
 def test_keys_are_any_texts_in_their_order() -> None:

@@ -236,9 +236,7 @@ def test_a_data_frame_of_spark_is_indexed_searched_and_deduplicated(
     assert found == {(a, str(b)) for a, b in [(0, 0), (0, 1), (1, 0), (1, 1)]} | {
         (a, str(b)) for a, b in [(2, 2), (2, 3), (3, 2), (3, 3)]
     }
-    unique, report = ts.dedupe_frame(
-        frame, text="body", key="id", database=db, shingle="word:1", threshold=0.95
-    )
+    unique, report = ts.dedupe_frame(frame, text="body", key="id", shingle="word:1", threshold=0.95)
     kept = unique["id"].to_pylist()
     assert {number // 2 for number in kept} == set(range(150))
     assert len(kept) == 150

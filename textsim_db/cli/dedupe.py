@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -13,6 +14,7 @@ import typer
 from textsim_db.cli.dedupe_reports import (
     check_report,
     is_page,
+    summary_lines,
     write_clusters,
 )
 from textsim_db.cli.document_commands import add_documents, print_report, speed, without_words_note
@@ -45,7 +47,6 @@ from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
     from textsim_db.corpus import Corpus
-    from textsim_db.corpus.database import Database
     from textsim_db.corpus.removals import (
         AdditionFile,
         Deduplication,
@@ -172,7 +173,8 @@ def dedupe(
     the record that stays: the exact similarity reaches the threshold. Records that cannot be compared
     are kept and listed.
 
-    It prints how many records were kept and removed.
+    Records are compared in memory. Without --against no database is opened. It prints how many records
+    were kept and removed, how similar they are, and how the least similar differ.
 
     Examples:
     - `textsim dedupe articles.jsonl.gz -o unique.jsonl.gz --report clusters.jsonl`
@@ -212,20 +214,25 @@ def dedupe(
     with RecordFiles(paths, wanted, FileFormat(kind, separator, Quote(quote))) as records:
         if output is not None:
             records.convert_for(output, output_kind, drop_faulty)
-        texts = _Texts(records, add or report is not None or judged is not None, drop_faulty)
+        texts = _Texts(records, key_needed or report is not None, drop_faulty)
         _dedupe_file(texts, rule, outputs, against or [], judged, add, database_url)
 
 
-def _known_corpus(db: Database, name: str) -> Corpus:
-    """Open a corpus of --against; if its name is that of a file, say how the file becomes a corpus."""
-    try:
-        return db.corpus(name)
-    except CorpusNotFound as error:
-        if is_file_name(name):
-            error.add_note(
-                f"to compare with a file, make a corpus of it: textsim index NAME {name} --create"
-            )
-        raise
+@contextmanager
+def _opened(names: list[str], database_url: str | None) -> Iterator[list[Corpus]]:
+    """Open the corpora of --against; without one no database is opened."""
+    if not names:
+        yield []
+        return
+    with connect(database_url) as db:
+        try:
+            yield [db.corpus(name) for name in names]
+        except CorpusNotFound as error:
+            for name in filter(is_file_name, names):
+                error.add_note(
+                    f"to compare with a file, make a corpus of it: textsim index NAME {name} --create"
+                )
+            raise
 
 
 def _check_usage(paths: list[str], outputs: _Outputs, judgements: str | None) -> None:
@@ -293,12 +300,11 @@ def _dedupe_file(
 
     start = time.monotonic()
     added = None
-    with connect(database_url) as db:
-        corpora = [_known_corpus(db, name) for name in against]
+    with _opened(against, database_url) as corpora:
         rule = rule.against(corpora)
         addition = None
         if add:
-            addition = _addition_file(db, texts.records, rule, outputs, against, judgements)
+            addition = _addition_file(corpora, texts.records, rule, outputs, judgements)
         result = None if addition is None else addition.read()
         if result is not None and addition is not None:
             print_message(
@@ -308,7 +314,7 @@ def _dedupe_file(
         if result is None:
             judged = None if judgements is None else partial(_of_records, judgements, texts)
             with loading(texts.records, texts) as load:
-                result = deduplicate(db, load, rule, load.after_batch, corpora, judged)
+                result = deduplicate(load, rule, load.after_batch, corpora, judged)
         faults = _faults(texts, result)
         if faults and len(faults) == result.documents:
             first = faults[min(faults)]
@@ -326,6 +332,9 @@ def _dedupe_file(
     seconds = time.monotonic() - start
     dropped = len(faults) if texts.drop_faulty else 0
     print_message(_summary(result, seconds, dropped))
+    if result.summary is not None:
+        for line in summary_lines(result.summary, lambda number: _name(texts, number)):
+            print_message(shown(line))
     if result.without_words:
         print_message(without_words_note(result.without_words))
     action = "left out" if texts.drop_faulty else "kept"
@@ -339,21 +348,20 @@ def _dedupe_file(
 
 
 def _addition_file(
-    db: Database,
+    corpora: list[Corpus],
     records: RecordFiles,
     rule: Rule,
     outputs: _Outputs,
-    against: list[str],
     judgements: list[ReadJudgement] | None,
 ) -> AdditionFile:
     from textsim_db.corpus.removals import AdditionFile
 
-    server = db.engine.url.render_as_string(hide_password=True)
+    server = corpora[0]._current.store.engine.url.render_as_string(hide_password=True)
     how = (records.columns, records.form, rule.preference, rule.linkage, judgements)
     return AdditionFile(
         f"{outputs.lasting()}.added",
         [file.path for file in records.files],
-        (server, *against, *how),
+        (server, *(corpus.name for corpus in corpora), *how),
     )
 
 
@@ -382,6 +390,12 @@ def _write_outputs(
     html = page.html(records.title, all_texts, _shown_keys(texts), listed, not texts.drop_faulty)
     with replacing(outputs.report) as file:
         file.write(html.encode())
+
+
+def _name(texts: _Texts, number: int) -> str:
+    """Return the name of a record for a message."""
+    key = texts.keys[number]
+    return texts.records.place(number) if key is None else f'"{key}"'
 
 
 def _shown_keys(texts: _Texts) -> list[str | None]:

@@ -10,7 +10,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.opening import connect
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.progress_lines import progress
+from textsim_db.errors import CorpusNotFound
 from textsim_db.results.html import count
 from textsim_db.settings.corpus_settings import CorpusSettings, Linkage
 
@@ -117,10 +118,24 @@ def _uses() -> Iterator[Use]:
 
 
 @contextmanager
+def temporary_corpus(db: Database, settings: CorpusSettings) -> Iterator[Corpus]:
+    """Lend a new corpus, and drop it afterwards."""
+    from textsim_db.db import stored_corpus
+    from textsim_db.text.left_out_words import with_lists
+    from textsim_db.write.temporary_corpora import temporary_name
+
+    with temporary_name(db.engine) as name:
+        try:
+            stored_corpus.create(db.engine, name, with_lists(settings).complete())
+            yield db.corpus(name)
+        finally:
+            with suppress(CorpusNotFound):
+                stored_corpus.drop_named(db.engine, name)
+
+
+@contextmanager
 def _corpus(db: Database, settings: CorpusSettings) -> Iterator[Corpus]:
     """Lend a corpus of near-duplicates that make large buckets of few words, and some other texts."""
-    from textsim_db.corpus.removals import temporary_corpus
-
     words = " ".join(_SENTENCES).split()
     choose = random.Random(1).choices  # noqa: S311 - nothing secret
     begin = " ".join(choose(words, k=150))

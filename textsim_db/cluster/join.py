@@ -21,7 +21,7 @@ from textsim_db.compare.match_rule import Criterion, values_of_pairs
 from textsim_db.compare.packed_pairs import is_among, left_of, pack, right_of
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.sketch.ragged import Buckets, Ragged, joined, offsets_of
+from textsim_db.sketch.ragged import Buckets, Ragged, joined
 from textsim_db.text.numba_compiler import Int64Array
 
 PAIRS_OF_COPIES = 100_000
@@ -31,14 +31,12 @@ PAIRS_OF_COPIES = 100_000
 class CopyClasses:
     """Classes of copies. The lowest id of a class represents it."""
 
-    def __init__(self, classes: list[Ids]) -> None:
-        """Take the ids of each class, which are sorted."""
-        classes = sorted(classes, key=lambda ids: int(ids[0]))
-        sizes = np.array([len(ids) for ids in classes], np.int64)
-        ids = np.concatenate([np.empty(0, np.int64), *classes])
-        self.classes = Ragged(ids, offsets_of(sizes))
-        self.representatives: Ids = np.array([ids[0] for ids in classes], np.int64)
-        represented = np.repeat(self.representatives, sizes)
+    def __init__(self, classes: Ragged) -> None:
+        """Take the ids of each class, which are sorted; the classes have any order."""
+        firsts = classes.values[classes.offsets[:-1]]
+        self.classes = classes.take(np.argsort(firsts))
+        self.representatives: Ids = np.sort(firsts)
+        represented = np.repeat(self.representatives, self.classes.sizes)
         self._order = np.argsort(self.classes.values)
         self._copies = self.classes.values[self._order]
         self._represented_by = represented[self._order]

@@ -13,9 +13,12 @@ from textsim_db.compare.jaccard import Rows, code_points, take
 from textsim_db.compare.packed_pairs import ONLY_ROUND, Members, left_of, right_of
 from textsim_db.compare.pair_counts import Sizes, lists
 from textsim_db.settings.corpus_settings import CorpusConfig, Shingle
-from textsim_db.sketch.ragged import Buckets, Ragged, begins_run, offsets_of
-from textsim_db.text.numba_compiler import Int32Array, Int64Array
+from textsim_db.sketch.ragged import Buckets, Parts, Ragged, apart, begins_run
+from textsim_db.text.numba_compiler import Int32Array, Int64Array, kernel
 from textsim_db.text.tokens import Tokens
+
+SORTED_AT_ONCE = 20_000_000
+"""The buckets that are sorted at once; each takes 8 bytes, and sorting takes as much again."""
 
 
 class LoadedDocuments:
@@ -25,33 +28,47 @@ class LoadedDocuments:
     """
 
     def __init__(
-        self, text_of: Int64Array, rows: Rows, buckets: Buckets, config: CorpusConfig
+        self,
+        text_of: Int64Array,
+        rows: Rows,
+        buckets: Buckets,
+        parts: Parts,
+        config: CorpusConfig,
+        only: Ids | None = None,
     ) -> None:
-        """Take the text of each document, and the rows and the buckets of each text.
+        """Take the text of each document, and the rows, the buckets and the part of each text.
 
-        Texts of different parts, or for merges of different guards, share no bucket, so they are no
-        candidates.
+        Texts of different parts are no candidates; for merges a part has texts of one guard. only: the
+        documents to compare, sorted; by default all.
         """
         self.config = config
-        self.all_ids: Ids | None = np.arange(len(text_of))
-        self._text_of, self._rows, self._buckets = text_of, rows, buckets
-        order = np.argsort(text_of, kind="stable")
-        documents = Ragged(
-            order, np.searchsorted(text_of[order], np.arange(len(buckets.sizes) + 1))
+        self._text_of, self._rows, self._buckets, self._parts = text_of, rows, buckets, parts
+        ids = np.arange(len(text_of)) if only is None else only
+        order = np.argsort(text_of[ids], kind="stable")
+        starts = np.flatnonzero(begins_run(text_of[ids][order]))
+        documents = Ragged(ids[order], np.append(starts, len(ids)))
+        representatives = documents.values[documents.offsets[:-1]]
+        has_copies = documents.sizes > 1
+        self.copies = CopyClasses(documents.take(np.flatnonzero(has_copies)))
+        members = self._members(representatives)
+        is_candidate = has_copies | np.isin(representatives, members.ids)
+        self.all_ids: Ids | None = np.sort(documents.take(np.flatnonzero(is_candidate)).values)
+        self._listed, self.large = split_large(members, config.is_exact)
+        self._sizes: Sizes | None = None
+        if config.is_exact:
+            counts = rows.shingle_counts[text_of[representatives]].astype(np.int32)
+            by_id = np.argsort(representatives)
+            self._sizes = Sizes(representatives[by_id].astype(np.int32), counts[by_id])
+
+    def only(self, ids: Ids) -> LoadedDocuments:
+        """Return these documents alone, with the numbers that they have."""
+        return LoadedDocuments(
+            self._text_of, self._rows, self._buckets, self._parts, self.config, np.sort(ids)
         )
-        self._representatives: Ids = documents.values[documents.offsets[:-1]]
-        """The document with the lowest key of each text."""
-        has_copies = np.flatnonzero(documents.sizes > 1).tolist()
-        self.copies = CopyClasses([documents.of(text) for text in has_copies])
-        self._listed, self.large = split_large(self._members(), config.is_exact)
 
     def lists(self) -> Iterator[Int64Array]:
         """Yield sorted lists of packed pairs, each candidate once, without pairs of large buckets."""
-        sizes = None
-        if self.config.is_exact:
-            counts = self._rows.shingle_counts.astype(np.int32)
-            sizes = Sizes(self._representatives.astype(np.int32), counts)
-        for pairs, _ in lists(self._listed, ONLY_ROUND, sizes, self.config.threshold):
+        for pairs, _ in lists(self._listed, ONLY_ROUND, self._sizes, self.config.threshold):
             yield pairs[self.large.first_shared(pairs) < 0]
 
     def with_rows(self, pairs: Int64Array, of_shingles: bool) -> Iterator[PairsWithRows]:
@@ -62,7 +79,8 @@ class LoadedDocuments:
         return take(self._rows, self._text_of[ids])
 
     def buckets(self, ids: Ids) -> Buckets:
-        return self._buckets.take(self._text_of[ids])
+        texts = self._text_of[ids]
+        return apart(self._buckets.take(texts), None if self._parts is None else self._parts[texts])
 
     def parts(self, ids: Ids) -> Iterator[Ids]:
         """Yield all documents at once."""
@@ -72,13 +90,54 @@ class LoadedDocuments:
         """Sort documents by the lowest key of their copies."""
         return np.sort(representatives)
 
-    def _members(self) -> Members:
-        """Return the representatives in each bucket."""
-        owners = self._representatives[self._buckets.owners()].astype(np.int32)
-        order = np.argsort(self._buckets.values, kind="stable")
-        values = self._buckets.values[order]
-        starts = np.flatnonzero(begins_run(values))
-        return Members(owners[order], offsets_of(np.diff(starts, append=len(values))))
+    def _members(self, representatives: Ids) -> Members:
+        """Return the buckets that several representatives share, with these."""
+        texts = self._text_of[representatives]
+        is_whole = len(texts) == len(self._buckets.sizes)
+        buckets = self._buckets if is_whole else self._buckets.take(texts)
+        rounds = 1 + len(buckets.values) // SORTED_AT_ONCE
+        bounds = np.linspace(-(2**31), 2**31, rounds + 1).astype(np.int64)
+        owners = representatives.astype(np.int32)
+        found = [
+            _shared(np.sort(_packed(buckets, owners, low, high)))
+            for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+        ]
+        packed = np.concatenate(found)
+        values, ids = packed >> 32, packed.astype(np.int32)
+        if self._parts is not None:
+            numbers = np.unique(self._parts[self._text_of[ids]], return_inverse=True)[1]
+            order = np.lexsort((ids, numbers, values))
+            values, numbers, ids = values[order], numbers[order], ids[order]
+            starts = np.flatnonzero(begins_run(values, numbers))
+        else:
+            starts = np.flatnonzero(begins_run(values))
+        members = Members(ids, np.append(starts, len(ids)))
+        return members.take(members.sizes > 1)
+
+
+@kernel
+def _packed(buckets: Buckets, owners: Int32Array, low: int, high: int) -> Int64Array:
+    """Return the buckets from low to below high, each with its owner in the low half."""
+    count = 0
+    for value in buckets.values:
+        count += low <= value < high
+    packed = np.empty(count, np.int64)
+    count = 0
+    for text in range(len(owners)):
+        for i in range(buckets.offsets[text], buckets.offsets[text + 1]):
+            value = np.int64(buckets.values[i])
+            if low <= value < high:
+                packed[count] = value << 32 | np.int64(owners[text])
+                count += 1
+    return packed
+
+
+def _shared(packed: Int64Array) -> Int64Array:
+    """Return the sorted entries whose bucket another entry has, too."""
+    is_first = begins_run(packed >> 32)
+    is_alone = is_first & np.append(is_first[1:], True)[: len(packed)]
+    shared: Int64Array = packed[~is_alone]
+    return shared
 
 
 def rows_of(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import nullcontext
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-from sqlalchemy import URL, Engine
 
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.corpus import Corpus
-from textsim_db.corpus.database import Database, connect
 from textsim_db.corpus.removals import Deduplication, Document, Rule, deduplicate
 from textsim_db.errors import ConfigurationError, Misfit, shown, suggest_settings
 from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
@@ -92,7 +89,6 @@ def dedupe_frame(
     linkage: str = Linkage.KEPT,
     scope: str | None = None,
     against: Corpus | Sequence[Corpus] = (),
-    database: Database | str | URL | Engine | None = None,
     progress: Callable[[AddReport], None] | bool | None = None,
     **settings: Unpack[Settings],
 ) -> tuple[Any, FrameReport]:
@@ -100,7 +96,7 @@ def dedupe_frame(
 
     The rows that stay have all their columns, and keep their order. With linkage "kept" each row that
     is removed is a verified pair with the row that is kept in its stead. Rows that cannot be compared
-    stay. The documents are compared in a temporary corpus.
+    stay. It needs no database; the texts are compared in memory.
 
     Args:
         frame: a data frame of pandas or Polars, or a table with the Arrow PyCapsule interface, which
@@ -114,8 +110,6 @@ def dedupe_frame(
         scope: the name of the column of scopes; only rows of one scope are compared.
         against: corpora whose documents stand: a row that matches one of them is removed, too. The
             settings of the first one say what matches.
-        database: an open database, or an address as for connect(). By default that of `against`, or
-            the database that connect() opens.
         progress: True shows a bar; a function is called after each batch, with the report of
             Corpus.add_many() so far.
         **settings: fields of CorpusSettings that say which texts match, such as threshold.
@@ -150,8 +144,8 @@ def dedupe_frame(
     optional = {"keep": rule.preference.column, "scope": scope, "key": key}
     names = {"text": text} | {option: name for option, name in optional.items() if name}
     documents = _Documents(frame, names)
-    with _opened(database, corpora) as db, showing(progress, "comparing", "rows") as show:
-        result = deduplicate(db, documents, rule, show, corpora)
+    with showing(progress, "comparing", "rows") as show:
+        result = deduplicate(documents, rule, show, corpora)
     return _filtered(frame, result), _report(frame, key, documents, result)
 
 
@@ -164,15 +158,6 @@ def _rule(
         )
     chosen = CorpusSettings(**settings | {"scoped": scope is not None})
     return Rule(Preference.parse(keep), chosen, check_linkage(linkage)).against(corpora)
-
-
-def _opened(database: Any, corpora: Sequence[Corpus]) -> Any:
-    """Return a context with the database; a database that is open stays open."""
-    if isinstance(database, Database):
-        return nullcontext(database)
-    if database is None and corpora:
-        database = corpora[0]._current.store.engine
-    return connect(database)
 
 
 class _Documents:

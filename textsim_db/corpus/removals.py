@@ -1,4 +1,4 @@
-"""Finds the documents to remove so that one document of each cluster stays, by a temporary corpus.
+"""Finds the documents to remove so that one document of each cluster stays, in memory.
 
 A document that matches a given corpus is removed before.
 """
@@ -7,41 +7,49 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.cluster import linkages
+from textsim_db.cluster.join import Join
 from textsim_db.cluster.keep_rule import Preference
+from textsim_db.cluster.loaded_documents import LoadedDocuments
+from textsim_db.cluster.pair_groups import JudgedPairs, judged_groups
+from textsim_db.cluster.spanning_forest import Ids, Links, join, joined_links, roots
 from textsim_db.compare.match_rule import Criterion
-from textsim_db.db import stored_corpus
-from textsim_db.errors import CorpusNotFound, DocumentError, InputError, shown
+from textsim_db.compare.packed_pairs import is_among, pack
+from textsim_db.corpus.loaded_texts import KeyedText, LoadedTexts, key_of
+from textsim_db.corpus.removal_summary import Removal, RemovalSummary, summarize
+from textsim_db.errors import ConfigurationError, DocumentError, InputError, shown
 from textsim_db.files.records import replacing
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import search
 from textsim_db.results import AddReport, Match
-from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings, Linkage
+from textsim_db.settings.corpus_settings import (
+    CorpusConfig,
+    CorpusSettings,
+    Linkage,
+    check_linkage,
+)
+from textsim_db.sketch.ragged import Parts
 from textsim_db.text.left_out_words import with_lists
+from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.run_ahead import cut
-from textsim_db.write.temporary_corpora import temporary_name
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
-    from textsim_db.corpus.database import Database
-
-
-log = logging.getLogger(__name__)
 
 
 LOOKED_UP_AT_ONCE = 4_000
 """The documents that are looked up at once."""
 
-KeyedText = tuple[str, str, str | None]
+
+ScopedText = tuple[str, str, str | None]
 """A document as (key, text, scope)."""
 
 
@@ -57,26 +65,26 @@ class Standing(NamedTuple):
 class AgainstCorpora:
     """An iterable of the documents that match no document of some corpora."""
 
-    def __init__(self, documents: Iterable[KeyedText], corpora: Sequence[Corpus]) -> None:
+    def __init__(self, documents: Iterable[ScopedText], corpora: Sequence[Corpus]) -> None:
         self.standing: dict[str, Standing] = {}
         """For each key that was left out, its best match in the first corpus that has one."""
         self._documents = documents
         self._corpora = corpora
 
-    def __iter__(self) -> Iterator[KeyedText]:
+    def __iter__(self) -> Iterator[ScopedText]:
         for batch in cut(self._documents, LOOKED_UP_AT_ONCE, lambda each: len(each[1])):
             for corpus in self._corpora:
                 self._look_up(corpus, [each for each in batch if each[0] not in self.standing])
             yield from (each for each in batch if each[0] not in self.standing)
 
-    def _look_up(self, corpus: Corpus, batch: list[KeyedText]) -> None:
+    def _look_up(self, corpus: Corpus, batch: list[ScopedText]) -> None:
         for (key, _, _), matches in zip(batch, _matches(corpus, batch), strict=True):
             if matches:
                 best = matches[0]
                 self.standing[key] = Standing(corpus.name, best.key, best.similarity)
 
 
-def _matches(corpus: Corpus, batch: list[KeyedText]) -> list[list[Match]]:
+def _matches(corpus: Corpus, batch: list[ScopedText]) -> list[list[Match]]:
     """Return the documents that each document merges with, best first; none for a refused one."""
     if not batch:
         return []
@@ -92,11 +100,6 @@ def _matches(corpus: Corpus, batch: list[KeyedText]) -> list[list[Match]]:
         return _matches(corpus, batch[:middle]) + _matches(corpus, batch[middle:])
 
 
-LARGE = 1_000
-"""A cluster of as many documents is worth a warning."""
-MOST_WARNINGS = 5
-
-
 class Rule(NamedTuple):
     """Decides which documents are near-duplicates, and which document of a cluster stays."""
 
@@ -106,6 +109,12 @@ class Rule(NamedTuple):
     """Decide which documents are near-duplicates."""
     linkage: str = Linkage.KEPT
     """Decides which documents make a cluster."""
+
+    def config(self) -> CorpusConfig:
+        """Return the complete settings."""
+        if isinstance(self.settings, CorpusConfig):
+            return self.settings
+        return with_lists(self.settings).complete()
 
     def against(self, corpora: Sequence[Corpus]) -> Rule:
         """Return this rule with the settings of the first corpus, if there is one.
@@ -143,17 +152,6 @@ class JudgedDocuments(NamedTuple):
     """The file and the line of the judgement, for messages."""
 
 
-class Removal(NamedTuple):
-    """A document to remove."""
-
-    number: int
-    """Its place among all documents, from 0 on."""
-    kept: int
-    """The place of the document that is kept in its stead."""
-    similarity: float
-    """The similarity of the two documents."""
-
-
 @dataclass(frozen=True, slots=True)
 class Deduplication:
     """The result: the documents to remove, and the refused documents."""
@@ -167,6 +165,8 @@ class Deduplication:
     """The documents without words. They match nothing, so they stay."""
     standing: dict[int, Standing]
     """The place of each document that is removed because a corpus has one that matches it."""
+    summary: RemovalSummary | None = None
+    """What was removed; None in the result of an earlier run."""
 
     def mask(self) -> npt.NDArray[np.bool_]:
         """Return which documents stay: bool of shape (documents,)."""
@@ -183,7 +183,6 @@ class Deduplication:
 
 
 def deduplicate(
-    database: Database,
     documents: Iterable[Document],
     rule: Rule,
     progress: Callable[[AddReport], None] | None = None,
@@ -198,56 +197,99 @@ def deduplicate(
     """
     numbered = _Numbered(documents, with_values=rule.preference.column is not None)
     new = AgainstCorpora(numbered, against)
-    with temporary_corpus(database, rule.settings) as corpus:
-        report = corpus.add_many(new if against else numbered, progress)
-        lengths = np.array(numbered.lengths, np.int64)
-        ranks = rule.preference.ranks(lengths, numbered.values).tolist()
-        if judgements is not None:
-            judged = judgements()
-            corpus.judge_many(
-                [(_key(j.a), _key(j.b), j.verdict) for j in judged],
-                place_of=lambda i: judged[i].place,
+    loaded = LoadedTexts(rule.config(), for_merges=True)
+    report = AddReport()
+    for batch in loaded.read(_without_missing_scopes(new if against else numbered)):
+        report.added += len(batch.keys)
+        report.without_words += batch.count_without_words()
+        report.refused += batch.refused
+        if progress is not None:
+            progress(report)
+    lengths = np.array(numbered.lengths, np.int64)
+    numbers = loaded.numbers()
+    ranks = rule.preference.ranks(lengths, numbered.values)[numbers]
+    judged = judgements and _judged_pairs(judgements(), numbers, loaded.parts())
+    removed, kept, similarity = _removals(loaded.host(), rule, ranks, judged)
+    removals = list(
+        map(Removal, numbers[removed].tolist(), numbers[kept].tolist(), similarity.tolist())
+    )
+    return Deduplication(
+        len(lengths),
+        removals,
+        [(int(refusal.key), refusal.reason) for refusal in report.refused],
+        report.without_words,
+        {int(key): document for key, document in new.standing.items()},
+        summarize(removals, loaded.forms),
+    )
+
+
+def _removals(
+    host: LoadedDocuments, rule: Rule, ranks: Int64Array, judged: JudgedPairs | None
+) -> Links:
+    """Return the documents to remove, left, with the documents that are kept instead, right."""
+    criterion = Criterion(JACCARD, rule.settings.threshold, for_merges=True)
+
+    def ranked(ids: Ids) -> Ids:
+        order: Ids = ids[np.argsort(ranks[ids])]
+        return order
+
+    def only(ids: Ids) -> Join:
+        return Join(host.only(ids), criterion)
+
+    join, linkage = Join(host, criterion), check_linkage(rule.linkage)
+    if judged is None:
+        return joined_links(linkages.removals(join, linkage, ranked))
+    groups = judged_groups(join, only, judged, linkage, ranked, np.sort)
+    return joined_links(linkages.all_but_first(join, groups, ranked))
+
+
+def _judged_pairs(
+    judgements: list[JudgedDocuments], numbers: Int64Array, parts: Parts
+) -> JudgedPairs:
+    """Return the judged pairs among documents, as textsim._judged_groups finds them in a corpus.
+
+    numbers, parts: those of each document.
+    """
+    for judged in judgements:
+        if judged.a == judged.b:
+            raise ConfigurationError(f"{judged.place}: the pair has the same record twice")
+    pairs = np.array([judged[:2] for judged in judgements], np.int64).reshape(-1, 2)
+    ids = np.searchsorted(numbers, pairs)
+    are_there = is_among(pairs.ravel(), numbers).reshape(-1, 2)
+    if parts is not None:
+        both = np.flatnonzero(are_there.all(axis=1))
+        for place in both[np.not_equal(*parts[ids[both]].T)].tolist():
+            raise ConfigurationError(
+                f"{judgements[place].place}: the records of the pair have different scopes"
             )
-        duplicates = corpus.duplicates(
-            linkage=rule.linkage,
-            rank=lambda key: ranks[int(key)],
-            judgements=judgements is not None,
-        )
-        removals = [Removal(int(d.key), int(d.kept), d.similarity) for d in duplicates]
-        _warn_of_large_clusters(corpus, removals)
-    refused = [(int(refusal.key), refusal.reason) for refusal in report.refused]
-    standing = {int(key): document for key, document in new.standing.items()}
-    return Deduplication(len(lengths), removals, refused, report.without_words, standing)
+    verdicts = np.array([judged.verdict for judged in judgements], np.str_)
+    same, different = (pairs[verdicts == verdict] for verdict in ("same", "different"))
+    groups = np.arange(pairs.max(initial=-1) + 1)
+    join(groups, *same.T.copy())
+    groups = roots(groups)
+    ends = groups[different]
+    contradicted = ends[ends[:, 0] == ends[:, 1], 0]
+    members: dict[tuple[int, int], list[int]] = {}
+    for number in np.intersect1d(same, numbers).tolist():
+        if groups[number] not in contradicted:
+            id_ = int(np.searchsorted(numbers, number))
+            part = 0 if parts is None else int(parts[id_])
+            members.setdefault((int(groups[number]), part), []).append(id_)
+    joined = [pair for ids_ in members.values() for pair in combinations(ids_, 2)]
+    apart_ids = ids[(verdicts == "different") & are_there.all(axis=1)]
+    return JudgedPairs(_packed(joined), _packed(apart_ids))
 
 
-def _warn_of_large_clusters(corpus: Corpus, removals: list[Removal]) -> None:
-    """Log what holds each cluster of LARGE documents or more together."""
-    sizes = Counter(removal.kept for removal in removals)
-    for kept, removed in sizes.most_common(MOST_WARNINGS):
-        if removed + 1 < LARGE:
-            return
-        members = [kept, *(removal.number for removal in removals if removal.kept == kept)]
-        (inspection,) = corpus.inspect_keys([map(_key, members)])
-        cause = "no template was found"
-        if inspection.held_by_template:
-            cause = (
-                f'a template holds them together, such as "{inspection.template[0]}"; leave it out: '
-                "index the documents, and run textsim rebuild with --boilerplate"
-            )
-        log.warning(
-            "%s documents are removed for the document in place %s; the least similarity of those "
-            "compared is %.4f, and %s",
-            f"{removed:,}",
-            kept + 1,
-            inspection.least,
-            cause,
-            extra={"documents": removed, "least": inspection.least},
-        )
+def _packed(pairs: npt.ArrayLike) -> Int64Array:
+    """Pack pairs of documents, and sort them."""
+    ends = np.sort(np.array(pairs, np.int64).reshape(-1, 2), axis=1)
+    return np.sort(pack(*ends.T))
 
 
-def _key(number: int) -> str:
-    """Return the key of a document in the temporary corpus: their order is that of the numbers."""
-    return f"{number:012d}"
+def _without_missing_scopes(documents: Iterable[KeyedText]) -> Iterator[KeyedText]:
+    """Yield (key, text) of documents without a scope, which are read faster."""
+    for document in documents:
+        yield document if document[2:] != (None,) else document[:2]
 
 
 class _Numbered:
@@ -265,22 +307,7 @@ class _Numbered:
             if self._with_values:
                 self.values.append(value)
             if text is not None:
-                yield _key(number), text, scope
-
-
-@contextmanager
-def temporary_corpus(database: Database, settings: CorpusSettings) -> Iterator[Corpus]:
-    """Lend a new corpus, and drop it afterwards."""
-    with temporary_name(database.engine) as name:
-        try:
-            config = (
-                settings if isinstance(settings, CorpusConfig) else with_lists(settings).complete()
-            )
-            stored_corpus.create(database.engine, name, config)
-            yield database.corpus(name)
-        finally:
-            with suppress(CorpusNotFound):
-                stored_corpus.drop_named(database.engine, name)
+                yield key_of(number), text, scope
 
 
 class AdditionFile:

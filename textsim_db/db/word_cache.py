@@ -88,6 +88,19 @@ class WordCache:
         added, self._bytes_used = _enter_words(self._table, words, ids, self._bytes_used)
         self._count += added
 
+    def texts(self, ids: Int32Array) -> dict[int, str]:
+        """Return the words with these ids; it reads the whole cache."""
+        heads = self._table.slots[:, 0]
+        slots = self._table.slots[(heads != 0) & np.isin((heads & _LOW_HALF).astype(np.int32), ids)]
+        texts = {}
+        for head, _, first, second in slots.tolist():
+            length = head >> 32
+            text = first.to_bytes(8, "little") + second.to_bytes(8, "little")
+            if length > _INLINE:
+                text = self._table.long_words[first : first + length].tobytes()
+            texts[head & 0xFFFFFFFF] = text[:length].decode()
+        return texts
+
     def _make_room(self, words: int, long_bytes: int) -> None:
         long_words = self._table.long_words
         if long_bytes > len(long_words):

@@ -40,6 +40,7 @@ from textsim_db.read import statements
 from textsim_db.read.document_cache import CopyFinder
 from textsim_db.read.read_band_index import BucketScan, Range, ids_of_rows
 from textsim_db.read.snapshot import fetch_arrays, on_each, with_second
+from textsim_db.sketch.ragged import of_arrays
 from textsim_db.text.numba_compiler import BoolArray, Int16Array, Int32Array, Int64Array
 
 CROWDED_BUCKET = 16
@@ -81,7 +82,7 @@ class CandidatePairs:
         self._medium, self.large = split_large(members, self._sizes is not None)
         """The buckets whose pairs lists() leaves out."""
         self._row_count += len(self._medium.ids)
-        self.copies = CopyClasses(self._copy_finder.classes)
+        self.copies = CopyClasses(of_arrays(self._copy_finder.classes))
         """Only one document of each class is in pairs."""
 
     def lists(self) -> Iterator[Int64Array]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from textsim_db.corpus.removal_summary import TENTHS, tenth_of
 from textsim_db.corpus.removals import Deduplication, Rule
 from textsim_db.errors import DocumentNotFound
 from textsim_db.measures.explanation import Explanation, measure_rows, warning
@@ -39,7 +40,6 @@ COMPARED = 10_000
 _LONGEST_IN_MEMORY = 2 * COMPARED
 """The characters of a record that are kept in memory."""
 _FAULTS = 20
-_TENTHS = 10
 
 StoredDocument = tuple[str, str]
 """The name of a corpus, and the key of a document."""
@@ -203,11 +203,11 @@ class RemovalPage:
 
 def _tenths(pairs: Iterable[RemovedPair]) -> Iterator[tuple[str, list[RemovedPair]]]:
     """Yield the tenths of similarity with their pairs; equal sets are a class of their own."""
-    lows = [step / _TENTHS for step in range(_TENTHS + 1)]
-    classes: list[list[RemovedPair]] = [[] for _ in lows]
+    classes: list[list[RemovedPair]] = [[] for _ in range(TENTHS + 1)]
     for pair in pairs:
-        classes[sum(low <= pair.similarity for low in lows) - 1].append(pair)
-    for low, members in zip(lows, classes, strict=True):
+        classes[tenth_of(pair.similarity)].append(pair)
+    for tenth, members in enumerate(classes):
+        low = tenth / TENTHS
         name = "1: the same shingles" if low == 1 else f"{low:.1f} to below {low + 0.1:.1g}"
         yield name, members
 

@@ -16,6 +16,9 @@ import numpy.typing as npt
 
 from textsim_db.text.numba_compiler import BoolArray, Int32Array, Int64Array
 
+_TAKEN_AT_ONCE = 20_000
+"""The documents whose values are copied at once. The places of more values take more memory."""
+
 
 class Ragged(NamedTuple):
     values: npt.NDArray[Any]
@@ -39,12 +42,16 @@ class Ragged(NamedTuple):
 
     def take(self, documents: Int64Array) -> Ragged:
         """Return some documents, in the order of their numbers: int64 of shape (documents,)."""
-        sizes = self.sizes[documents]
-        offsets = offsets_of(sizes)
-        places = np.arange(offsets[-1]) + np.repeat(
-            self.offsets[:-1][documents] - offsets[:-1], sizes
-        )
-        return Ragged(self.values[places], offsets)
+        offsets = offsets_of(self.sizes[documents])
+        values = np.empty(offsets[-1], self.values.dtype)
+        shifts = self.offsets[:-1][documents] - offsets[:-1]
+        for start in range(0, len(documents), _TAKEN_AT_ONCE):
+            part = slice(start, start + _TAKEN_AT_ONCE)
+            bounds = offsets[start : start + _TAKEN_AT_ONCE + 1]
+            places = np.arange(bounds[0], bounds[-1])
+            places += np.repeat(shifts[part], np.diff(bounds))
+            values[bounds[0] : bounds[-1]] = self.values[places]
+        return Ragged(values, offsets)
 
     def firsts(self, sizes: Int64Array) -> Ragged:
         """Return the first values of each document; sizes: (documents,), not above the own sizes."""
@@ -84,6 +91,12 @@ def joined(parts: list[Ragged]) -> Ragged:
     """Return the documents of several parts as one; at least one part."""
     sizes = np.concatenate([part.sizes for part in parts])
     return Ragged(np.concatenate([part.values for part in parts]), offsets_of(sizes))
+
+
+def of_arrays(arrays: list[Int64Array]) -> Ragged:
+    """Return the values of several documents as one."""
+    values = np.concatenate([np.empty(0, np.int64), *arrays])
+    return Ragged(values, offsets_of(np.array([len(array) for array in arrays], np.int64)))
 
 
 def of_rows(matrix: npt.NDArray[Any], is_filled: npt.NDArray[np.bool_]) -> Ragged:

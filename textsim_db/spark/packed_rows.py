@@ -19,7 +19,6 @@ from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.ragged import (
     Parts,
     Ragged,
-    apart,
     merge_parts,
     numbered,
 )
@@ -138,7 +137,7 @@ def load(
     rows = rows_of(chosen, word_numbers(chosen), sketches.shingle_counts, config.shingle)
     if for_merges:
         parts = merge_parts(parts, sketches.guards)
-    return LoadedDocuments(of_form[of_text], rows, apart(sketches.buckets, parts), config)
+    return LoadedDocuments(of_form[of_text], rows, sketches.buckets, parts, config)
 
 
 def _same(items: Sequence[bytes], parts: Parts) -> tuple[Int64Array, Int64Array]:

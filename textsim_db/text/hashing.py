@@ -313,6 +313,15 @@ def table_of(hashes: HashArray, count: int, spread: int) -> HashTable:
     return HashTable(slots, hashes, 0, shift, spread)
 
 
+def with_room(table: HashTable, count: int, more: int) -> HashTable:
+    """Return a table with the first count entries, which has room for more."""
+    if count + more <= len(table.hashes):
+        return table
+    hashes = np.empty(1 << (count + more).bit_length(), np.uint64)
+    hashes[:count] = table.hashes[:count]
+    return table_of(hashes, count, table.spread)
+
+
 @kernel
 def _slots_of(hashes: HashArray, count: int, spread: int) -> tuple[Int32Array, int]:
     table = hash_table(hashes, len(hashes), spread)

@@ -35,7 +35,7 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import build_band_index, drop_band_index
 from textsim_db.errors import DocumentError
 from textsim_db.results import AddReport, Answer, Outcome, Twin
-from textsim_db.text.hashing import SPREAD, HashTable, enter, find, is_taken, table_of
+from textsim_db.text.hashing import SPREAD, HashTable, enter, find, is_taken, table_of, with_room
 from textsim_db.text.numba_compiler import BoolArray, HashArray, kernel
 from textsim_db.text.run_ahead import ahead
 from textsim_db.write import statements, write_batch
@@ -72,16 +72,10 @@ class KeySet:
     def meet(self, keys: Iterable[str]) -> BoolArray:
         """Add distinct keys, and return which of them the set already had: bool of shape (keys,)."""
         hashes = np.fromiter(map(hash, keys), np.int64).view(np.uint64)
-        self._make_room(len(hashes))
+        self._table = with_room(self._table, self._count, len(hashes))
         were_there = _enter_all(self._table, hashes, self._count)
         self._count += int(np.count_nonzero(~were_there))
         return were_there
-
-    def _make_room(self, keys: int) -> None:
-        if self._count + keys > len(self._table.hashes):
-            hashes = np.empty(1 << (self._count + keys).bit_length(), np.uint64)
-            hashes[: self._count] = self._table.hashes[: self._count]
-            self._table = table_of(hashes, self._count, SPREAD)
 
 
 @kernel

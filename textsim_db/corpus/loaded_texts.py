@@ -1,0 +1,251 @@
+"""Reads documents into memory, as the host of a join: no database is needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from textsim_db.cluster.growing_array import GrowingArray, MemoryBound
+from textsim_db.cluster.loaded_documents import LoadedDocuments, rows_of
+from textsim_db.compare.jaccard import Rows
+from textsim_db.db.word_cache import WordCache, distinct_missing
+from textsim_db.db.word_rows import part_of
+from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.sketch.ragged import Parts, Ragged, merge_parts, offsets_of
+from textsim_db.text.hashing import (
+    SPREAD,
+    HashTable,
+    enter,
+    find,
+    is_taken,
+    number_at,
+    table_of,
+    with_room,
+)
+from textsim_db.text.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel
+from textsim_db.text.run_ahead import ahead
+from textsim_db.text.tokens import Tokens
+from textsim_db.write.document_inputs import in_batches
+from textsim_db.write.prepare_batches import Batch, prepare, without_words
+
+KeyedText = tuple[str, str] | tuple[str, str, str | None]
+"""A document as (key, text), or (key, text, scope)."""
+
+
+def key_of(number: int) -> str:
+    """Return a key for the document with a number; the order of the keys is that of the numbers."""
+    return f"{number:012d}"
+
+
+class LoadedTexts:
+    """Documents that are being read; of those with equal words only one is stored."""
+
+    def __init__(self, config: CorpusConfig, for_merges: bool, memory: int | None = None) -> None:
+        """Begin with no document.
+
+        memory: bytes; what passes them lies in temporary files. By default half of what is free.
+        """
+        bound = MemoryBound(free_memory() // 2 if memory is None else memory)
+        self.config = config
+        self._for_merges = for_merges
+        self._words = _Words()
+        self._numbers = GrowingArray(np.int64, bound)
+        """By document: its number, which its key has."""
+        self._text_of = GrowingArray(np.int64, bound)
+        """By document: the number of its text."""
+        self._hashes = table_of(np.empty(1 << 13, np.uint64), 0, SPREAD)
+        """The hashes of the texts."""
+        self._tokens = GrowingArray(np.int32, bound)
+        self._offsets = GrowingArray(np.int64, bound)
+        self._offsets.extend(np.zeros(1, np.int64))
+        self._counts = GrowingArray(np.int64, bound)
+        self._buckets = GrowingArray(np.int32, bound)
+        self._bucket_counts = GrowingArray(np.int32, bound)
+        self._parts = GrowingArray(np.int64, bound)
+        """The part of each text; 0 without scopes."""
+        self._guards = GrowingArray(np.int64, bound)
+
+    def read(self, documents: Iterable[KeyedText]) -> Iterator[Batch]:
+        """Add documents with keys of key_of(), in their order; yield each batch that was added."""
+        with closing(ahead(in_batches(documents), partial(prepare, config=self.config))) as batches:
+            for batch in batches:
+                yield self._add(batch)
+
+    def _add(self, batch: Batch) -> Batch:
+        word_ids = self._words.ids(batch.sketches.tokens)
+        if not word_ids.all():
+            batch = without_words(batch, np.flatnonzero(word_ids == 0), self.config)
+            word_ids = self._words.ids(batch.sketches.tokens)
+        sketches, first = batch.sketches, len(self._counts)
+        rows = rows_of(sketches.tokens, word_ids, sketches.shingle_counts, self.config.shingle)
+        parts = np.zeros(len(batch.keys), np.int64) if sketches.parts is None else sketches.parts
+        text_of = self._fold(rows, parts)
+        distinct, places = np.unique(text_of, return_index=True)
+        new = places[distinct >= first]
+        self._numbers.extend(np.array(batch.keys, np.int64))
+        self._text_of.extend(text_of)
+        buckets = sketches.buckets.take(new)
+        self._buckets.extend(buckets.values)
+        self._bucket_counts.extend(buckets.sizes)
+        if self._for_merges and sketches.guards is not None:
+            self._guards.extend(sketches.guards[new])
+        return batch
+
+    def _fold(self, rows: Rows, parts: Int64Array) -> Int64Array:
+        """Store the rows of new texts, and return the number of the text of each document."""
+        first, start = len(self._counts), int(self._offsets.values[-1])
+        self._tokens.extend(rows.tokens)
+        for array, values in (
+            (self._offsets, start + rows.offsets[1:]),
+            (self._counts, rows.shingle_counts),
+            (self._parts, parts),
+        ):
+            array.extend(values)
+        self._hashes = with_room(self._hashes, first, len(parts))
+        texts = _StoredTexts(
+            self._tokens.values, self._offsets.values, self._counts.values, self._parts.values
+        )
+        text_of = _fold(texts, self._hashes, first)
+        count = max(first, int(text_of.max(initial=-1)) + 1)
+        self._tokens.resize(int(self._offsets.values[count]))
+        self._offsets.resize(count + 1)
+        self._counts.resize(count)
+        self._parts.resize(count)
+        return text_of
+
+    def numbers(self) -> Int64Array:
+        """Return the number of each document, which its key has: (documents,)."""
+        return self._numbers.values
+
+    def parts(self) -> Parts:
+        """Return the part of each document; None without scopes."""
+        return self._parts.values[self._text_of.values] if self.config.scoped else None
+
+    def forms(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return the normal forms of documents by their numbers, which are sorted."""
+        texts = self._text_of.values[np.searchsorted(self.numbers(), numbers)].tolist()
+        bounds = self._offsets.values
+        rows = [self._tokens.values[bounds[text] : bounds[text + 1]] for text in texts]
+        if self.config.shingle.unit == "char":
+            forms = [row.astype("<u4").tobytes().decode("utf-32-le") for row in rows]
+        else:
+            words = self._words.texts(np.unique(np.concatenate([np.empty(0, np.int32), *rows])))
+            forms = [" ".join(map(words.__getitem__, row.tolist())) for row in rows]
+        return dict(zip(numbers, forms, strict=True))
+
+    def host(self) -> LoadedDocuments:
+        """Return all documents, numbered in the order in which they were added."""
+        counts, n = self._counts.values, self.config.shingle.n
+        parts = self._parts.values if self.config.scoped else None
+        guards = self._guards.values if self._for_merges and self.config.guards else None
+        return LoadedDocuments(
+            self._text_of.values,
+            Rows(self._tokens.values, self._offsets.values, counts, n),
+            Ragged(self._buckets.values, offsets_of(self._bucket_counts.values)),
+            merge_parts(parts, guards),
+            self.config,
+        )
+
+
+def free_memory() -> int:
+    """Return the bytes of memory that are free, or that files in the cache give back."""
+    with suppress(OSError, StopIteration), open("/proc/meminfo") as file:
+        return 1024 * int(next(line for line in file if "MemAvailable" in line).split()[1])
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+class _StoredTexts(NamedTuple):
+    """The rows of stored texts, and after them those of documents that are being added."""
+
+    tokens: Int32Array
+    offsets: Int64Array
+    """The bounds of each text: (texts + 1,)."""
+    counts: Int64Array
+    """The shingles of each text."""
+    parts: Int64Array
+    """The part of each text."""
+
+
+@kernel
+def _fold(texts: _StoredTexts, table: HashTable, first: int) -> Int64Array:
+    """Return the number of the text of each document from first on; move new texts together.
+
+    Texts without shingles match nothing, so each has a number of its own.
+    """
+    text_of = np.empty(len(texts.counts) - first, np.int64)
+    count, start = first, texts.offsets[first]
+    for document in range(first, len(texts.counts)):
+        end = texts.offsets[document + 1]
+        part, shingles = texts.parts[document], texts.counts[document]
+        number = -1
+        if shingles:
+            text_hash = _hash(texts.tokens, start, end, np.uint64(part), np.uint64(table.spread))
+            slot = find(table, text_hash)
+            if not is_taken(table, slot):
+                enter(table, slot, count)
+                table.hashes[count] = text_hash
+            elif _is_equal(texts, number_at(table, slot), start, end, part):
+                number = number_at(table, slot)
+        if number < 0:
+            number = count
+            _move(texts, count, start, end, part, shingles)
+            count += 1
+        text_of[document - first] = number
+        start = end
+    return text_of
+
+
+@inlined_kernel
+def _hash(
+    tokens: Int32Array, start: int, end: int, part: np.uint64, spread: np.uint64
+) -> np.uint64:
+    value = part
+    for i in range(start, end):
+        value = (value ^ np.uint64(np.uint32(tokens[i]))) * spread
+        value ^= value >> np.uint64(29)
+    return value
+
+
+@inlined_kernel
+def _is_equal(texts: _StoredTexts, text: int, start: int, end: int, part: int) -> bool:
+    begin = texts.offsets[text]
+    if texts.offsets[text + 1] - begin != end - start or texts.parts[text] != part:
+        return False
+    for i in range(end - start):
+        if texts.tokens[begin + i] != texts.tokens[start + i]:
+            return False
+    return True
+
+
+@inlined_kernel
+def _move(texts: _StoredTexts, text: int, start: int, end: int, part: int, shingles: int) -> None:
+    """Write the row of a text, which lies at its place or after it."""
+    begin = texts.offsets[text]
+    for i in range(end - start):
+        texts.tokens[begin + i] = texts.tokens[start + i]
+    texts.offsets[text + 1] = begin + end - start
+    texts.parts[text], texts.counts[text] = part, shingles
+
+
+class _Words:
+    """Gives ids to words."""
+
+    def __init__(self) -> None:
+        self._cache = WordCache(is_bounded=False)
+        self.texts = self._cache.texts
+
+    def ids(self, tokens: Tokens) -> Int32Array:
+        """Return the id of each word, 0 for a word with the hash of another word: (words,)."""
+        ids = self._cache.find(tokens)
+        if not ids.all():
+            words = part_of(tokens, distinct_missing(tokens, ids))
+            first = len(self._cache) + 1
+            self._cache.add(words, np.arange(first, first + len(words.hashes), dtype=np.int32))
+            missing = np.flatnonzero(ids == 0)
+            ids[missing] = self._cache.find(part_of(tokens, missing))
+        return ids
