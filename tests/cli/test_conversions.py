@@ -331,6 +331,7 @@ def test_the_name_of_the_output_decides() -> None:
         ("x.PARQUET", {}, b"PAR1"),
         ("out.dat", {"kind": Kind.JSONL}, b'{"text"'),
         ("out.jsonl", {"kind": Kind.JSONL}, b'{"text"'),
+        ("out.json", {}, b'{"text"'),
     ]:
         convert("in.csv", output, text="text", **options)
         assert Path(output).read_bytes().startswith(first), output
@@ -342,7 +343,6 @@ def test_the_name_of_the_output_decides() -> None:
         ),
         ("out.jsonl.zst", {}, 'the ending ".zst" names no format of records'),
         ("out.txt", {}, 'the ending ".txt" names no format'),
-        ("out.json.gz", {}, 'the ending ".json" names no format'),
         ("out.parquet", {"kind": Kind.CSV}, 'the ending ".parquet" contradicts --output-kind csv'),
         ("out", {"kind": Kind.TEXT}, "out: records cannot be written as text"),
     ]:

@@ -183,7 +183,7 @@ def index(
         Kind,
         choice_option(
             Kind,
-            "Format of the files. auto: .jsonl, .csv, .tsv and .parquet are read as such, any "
+            "Format of the files. auto: .jsonl, .json, .csv, .tsv and .parquet are read as such, any "
             "other file is one document, except JSON, which is refused with the command that reads it. "
             "Each may also be packed: .gz, .bz2, .xz or .zst.",
         ),

@@ -172,7 +172,7 @@ class RecordKind(NamedTuple):
 
 
 RECORD_KINDS = {
-    Kind.JSONL: RecordKind("JSON lines", ("jsonl", "ndjson")),
+    Kind.JSONL: RecordKind("JSON lines", ("jsonl", "ndjson", "json")),
     Kind.CSV: RecordKind("CSV", ("csv",), ","),
     Kind.TSV: RecordKind("TSV", ("tsv",), "\t"),
     Kind.PARQUET: RecordKind("Parquet", ("parquet", "pq")),
@@ -266,8 +266,6 @@ def check_first_bytes(file: IO[bytes], name: str, kind: Kind) -> None:
         others[_PARQUET] = "Parquet; give it a name that ends in .parquet, or --kind parquet"
     if kind is Kind.AUTO:
         others |= {json: f"{way}; for one text give --kind text" for json, way in _JSON.items()}
-        if _ending(name) == "json":
-            others[b""] = "JSON; make a line of each record, or for one text give --kind text"
     elif kind is not Kind.TEXT:
         if not (kind is Kind.JSONL and re.match(_JSON_LINES, first)):
             others |= _JSON
