@@ -196,7 +196,7 @@ def dedupe(
 
     complete(settings)
     outputs = _Outputs(output, report)
-    paths = record_files(paths, glob)
+    paths = record_files(paths, glob, kind)
     _check_usage(paths, outputs, judgements)
     if against and settings:
         options = ", ".join(map(flag_of, settings))

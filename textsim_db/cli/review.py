@@ -12,6 +12,7 @@ from textsim_db.cli.messages import print_message
 from textsim_db.cli.opening import connect
 from textsim_db.cli.options import (
     DatabaseUrl,
+    GlobOption,
     QuoteOption,
     RecordKindOption,
     SeparatorOption,
@@ -58,6 +59,7 @@ def review(
     kind: RecordKindOption = Kind.AUTO,
     separator: SeparatorOption = None,
     quote: QuoteOption = Quote.AUTO,
+    glob: GlobOption = "*",
     text: Annotated[str, column_option("With --input: column or member with the text.")] = "text",
     key: Annotated[
         str | None,
@@ -116,6 +118,7 @@ def review(
         _report(
             report,
             records,
+            glob,
             FileFormat(kind, separator, Quote(quote)),
             (text, key, scope),
             judgements,
@@ -172,6 +175,7 @@ def _corpus(
 def _report(
     report: str,
     records: list[str],
+    glob: str,
     form: FileFormat,
     columns: tuple[str, str | None, str | None],
     judgements: str | None,
@@ -186,7 +190,7 @@ def _report(
     path = judgements or f"{report.removesuffix('.jsonl')}.judgements.jsonl"
     if not path.endswith(".jsonl"):
         raise misused("--judgements", f"{path} does not end in .jsonl")
-    names = record_files(records, "*")
+    names = record_files(records, glob, form.kind)
     read = [("--report", report), *(("--input", name) for name in names)]
     check_output("--judgements", path, read)
     wanted = RecordColumns(text, key or "id", None, key is not None, scope)

@@ -142,13 +142,20 @@ def files_of(
             on_refused(Refusal(path, f'no file in this folder matches "{glob}"'))
 
 
-def record_files(paths: Sequence[str], glob: str) -> list[str]:
-    """Return the names of files, also of those in folders; raises InputError if one is no records."""
+def record_files(paths: Sequence[str], glob: str, kind: Kind) -> list[str]:
+    """Return the names of files, also of those in folders; raises InputError for an unknown format."""
 
     def refused(refusal: Refusal) -> None:
         raise InputError(f"{shown_name(refusal.key)}: {refusal.reason}")
 
-    return [*files_of(paths, glob, refused)]
+    names = [*files_of(paths, glob, refused)]
+    for name in names:
+        if name not in paths and kind is Kind.AUTO and kind_of(name) is Kind.TEXT:
+            raise InputError(
+                f"{shown_name(name)}: the name says no format of records; choose the files of the "
+                "folder with --glob, or give the kind with --kind"
+            )
+    return names
 
 
 def read_text(name: str) -> str:
