@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -102,11 +103,12 @@ def test_what_is_removed_is_what_a_corpus_removes(db: ts.Database, rng: random.R
     result = deduplicate(documents, rule, judgements=(lambda: judgements) if is_judged else None)
 
     corpus = db.create_corpus("c", **fields)
-    report = corpus.add_many(
+    stored: list[Any] = [
         (f"{place:04d}", document.text, *([document.scope] if scopes else []))
         for place, document in enumerate(documents)
         if document.text is not None
-    )
+    ]
+    report = corpus.add_many(stored)
     corpus.judge_many((f"{j.a:04d}", f"{j.b:04d}", j.verdict) for j in judgements)
     lengths = np.array([0 if each.text is None else len(each.text) for each in documents])
     ranks = rule.preference.ranks(lengths, [each.value for each in documents])
@@ -128,12 +130,9 @@ def test_judgements_that_contradict_the_scopes_are_refused() -> None:
     documents = [Document("one two three", scope=scope) for scope in "ab"]
     rule = Rule(Preference.parse("first"), ts.CorpusSettings(scoped=True))
     for a, b, message in ((0, 1, "different scopes"), (0, 0, "same record twice")):
+        pair = JudgedDocuments(a, b, "same", "line 7")
         with pytest.raises(ts.ConfigurationError, match=f"line 7: .*{message}"):
-            deduplicate(
-                documents,
-                rule,
-                judgements=lambda a=a, b=b: [JudgedDocuments(a, b, "same", "line 7")],
-            )
+            deduplicate(documents, rule, judgements=partial(list, [pair]))
 
 
 def test_keys_are_any_texts_in_their_order() -> None:
