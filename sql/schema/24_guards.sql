@@ -84,13 +84,20 @@ RETURN CASE WHEN cardinality(guards) > 0 THEN hashtextextended(
 -- The guards that differ between two normal forms, in order.
 CREATE OR REPLACE FUNCTION textsim._differing(guards text[], guard_words text[], form text, other_form text)
 RETURNS text[]
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN array(
-    SELECT g.guard FROM unnest('{numbers,negations,words}'::text[]) WITH ORDINALITY g (guard, place)
-    WHERE g.guard = ANY (guards)
-        AND textsim._guard_lines(ARRAY[g.guard], guard_words, form)
-            <> textsim._guard_lines(ARRAY[g.guard], guard_words, other_form)
-    ORDER BY g.place);
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kinds text[] := '{}';
+    kind text;
+BEGIN
+    FOREACH kind IN ARRAY '{numbers,negations,words}'::text[] LOOP
+        IF kind = ANY (guards) AND textsim._guard_lines(ARRAY[kind], guard_words, form)
+            <> textsim._guard_lines(ARRAY[kind], guard_words, other_form)
+        THEN
+            kinds := kinds || kind;
+        END IF;
+    END LOOP;
+    RETURN kinds;
+END $$;
 
 -- Whether a guard counts a word, so that it is never left out as a stop word.
 CREATE OR REPLACE FUNCTION textsim._is_counted(guards text[], guard_words text[], word text) RETURNS boolean

@@ -126,11 +126,11 @@ BEGIN
 END $$;
 
 -- The documents of a corpus that are similar to the given buckets and words, best first. threshold: NULL, any similarity
--- above 0, as nearest() returns it.
+-- above 0, as nearest() returns it. of_siblings: as in _candidates_N().
 CREATE OR REPLACE FUNCTION textsim._search(
     c textsim.corpus, own_buckets integer[], own_values bigint[], own_form text, own_ids integer[], own_count integer,
     own_key text, threshold double precision, max_results integer, of_language text, of_part bigint,
-    of_guard bigint DEFAULT NULL)
+    of_guard bigint DEFAULT NULL, of_siblings boolean DEFAULT false)
 RETURNS TABLE (key text, similarity double precision, guard bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$
@@ -151,11 +151,11 @@ DECLARE
 BEGIN
     -- Only word shingles up to 3 are compared by word ids, and only with documents that have them. The words of the
     -- text have no ids yet. A form is composed when its row is fetched.
-    FOR d IN EXECUTE format('SELECT k.*, %s AS form FROM textsim.%I($1, $2, $3, $4, $5, $6, $7, $8) k',
+    FOR d IN EXECUTE format('SELECT k.*, %s AS form FROM textsim.%I($1, $2, $3, $4, $5, $6, $7, $8, $9) k',
             CASE WHEN c.unit = 'word' AND c.shingle_length <= 3 THEN 'k.normal_form'
                 ELSE format('coalesce(k.normal_form, textsim._normal_form_of_%s(k.word_ids))', c.id) END,
             '_candidates_' || c.id)
-        USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form
+        USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form, of_siblings
     LOOP
         EXIT WHEN d.most_similar < last_score;
         own_count := coalesce(own_count, textsim._count_shingles(own_form, own_values, c.unit, c.shingle_length));
@@ -165,8 +165,9 @@ BEGIN
             shared := textsim._count_shared_triples(own_ids, d.word_ids, c.shingle_length);
         ELSE
             IF own_shingles IS NULL THEN
-                own_shingles := textsim._shingles_of_form(
-                    textsim._stored_form(c.id, own_ids, own_form), c.unit, c.shingle_length);
+                own_form := textsim._stored_form(c.id, own_ids, own_form);
+                own_shingles := CASE c.unit WHEN 'char' THEN textsim._char_shingles(own_form, c.shingle_length)
+                    ELSE textsim._shingles_of_form(own_form, c.unit, c.shingle_length) END;
                 own_runs := array(SELECT edge || s || edge FROM unnest(own_shingles) s);
             END IF;
             body := edge || CASE c.unit WHEN 'char' THEN textsim._without_spaces(d.form) ELSE d.form END || edge;
@@ -202,15 +203,16 @@ CREATE OR REPLACE FUNCTION textsim._differs(
 RETURNS text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    kinds text[] := '{}';
+    other_form text;
 BEGIN
-    IF NOT textsim._have_equal_guards(guard, other_guard) THEN
-        EXECUTE format(
-            'SELECT textsim._differing($1, $2, $3, textsim._stored_form($4, d.word_ids, d.normal_form)) '
-            'FROM textsim.%I d WHERE d.key = $5', 'document_' || c.id)
-        INTO kinds USING c.guards, c.guard_words, form, c.id, other_key;
+    IF textsim._have_equal_guards(guard, other_guard) THEN
+        RETURN '{}';
     END IF;
-    RETURN kinds;
+    EXECUTE format(
+        'SELECT coalesce(d.normal_form, textsim._normal_form_of_%1$s(d.word_ids)) '
+        'FROM textsim.document_%1$s d WHERE d.key = $1', c.id)
+    INTO other_form USING other_key;
+    RETURN textsim._differing(c.guards, c.guard_words, form, other_form);
 END $$;
 
 -- The threshold of a search; a warning with the share that is found if it is lower than that of the corpus.

@@ -28,14 +28,19 @@ BEGIN
     RETURN documents <= textsim._few_documents();
 END $$;
 
+-- How many documents are compared as siblings of a new document; three times as many are read of each bucket.
+CREATE OR REPLACE FUNCTION textsim._most_siblings() RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
+
 -- The function of a corpus that finds candidates, with names in braces for its settings: those that may be most similar
--- come first. threshold: NULL, the documents that nearest() compares.
+-- come first. threshold: NULL, the documents that nearest() compares. of_siblings: instead of all, some documents with
+-- other guards than of_guard, those that share the most buckets.
 CREATE OR REPLACE FUNCTION textsim._candidates_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._candidates_{id}(
     own_buckets integer[], own_count integer, own_key text, threshold double precision, of_language text,
-    of_part bigint, of_guard bigint, own_form text)
+    of_part bigint, of_guard bigint, own_form text, of_siblings boolean DEFAULT false)
 RETURNS TABLE (
     key text, word_ids integer[], normal_form text, shingle_count integer, guard bigint, own_numbers integer[],
     most_similar double precision)
@@ -49,7 +54,7 @@ DECLARE
     mates integer[];  -- the documents with the guard, if they are few
     compares_all boolean := CASE WHEN threshold IS NULL THEN textsim._compares_all({id}, of_part) ELSE false END;
 BEGIN
-    {mates}RETURN QUERY
+    {siblings}{mates}RETURN QUERY
         WITH met AS MATERIALIZED ({met})
         SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard, {own_numbers},
             d.most_shared / nullif(own_count + d.shingle_count - d.most_shared, 0)::double precision
@@ -131,6 +136,23 @@ DECLARE
 BEGIN
     FOR name, value IN
         SELECT * FROM (VALUES
+            ('siblings', CASE WHEN c.guards = '{}' THEN '' ELSE $part$IF of_siblings THEN
+        RETURN QUERY
+            WITH met AS MATERIALIZED (
+                SELECT b.document_id, count(*) AS shared
+                FROM unnest(own_buckets) q (bucket)
+                CROSS JOIN LATERAL (
+                    SELECT r.document_id FROM textsim.band_{id} r
+                    WHERE r.bucket = q.bucket LIMIT 3 * textsim._most_siblings()) b
+                GROUP BY b.document_id)
+            SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard, {own_numbers}, NULL::double precision
+            FROM met m JOIN textsim.document_{id} d ON d.id = m.document_id
+            WHERE d.id = ANY (array(SELECT m.document_id FROM met m))
+                AND NOT textsim._have_equal_guards(d.guard, of_guard) AND (of_part IS NULL OR d.part = of_part){alive}
+            ORDER BY m.shared DESC, d.id LIMIT textsim._most_siblings();
+        RETURN;
+    END IF;
+    $part$ END),
             -- Word shingles of up to 3 words are compared by word ids. Here the look-up is planned once, and done once
             -- for a text that has candidates.
             ('own_numbers', CASE WHEN c.unit = 'word' AND c.shingle_length <= 3

@@ -266,10 +266,6 @@ BEGIN
     RETURN c;
 END $$;
 
--- How many documents are compared as siblings of a new document; three times as many are read of each bucket.
-CREATE OR REPLACE FUNCTION textsim._most_siblings() RETURNS integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
-
 -- The best matches beside which a document was stored and that nobody has judged: the doubtful ones, then siblings.
 -- All texts of one template may be siblings, so only those that share the most buckets are compared.
 CREATE OR REPLACE FUNCTION textsim._near_misses(
@@ -279,6 +275,8 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_te
 DECLARE
     d record;
     form text;
+    corpus_origin CONSTANT integer := coalesce(c.origin, c.id);
+    joined text[] := '{}';  -- what a chain of pairs that were judged the same connects with the document
 BEGIN
     unique_from := greatest(unique_from, textsim._unique_from(c));
     IF c.guards = '{}' AND unique_from <= c.threshold THEN
@@ -290,46 +288,39 @@ BEGIN
         'document_' || c.id)
     INTO d USING document_key, c;
     form := textsim._stored_form(c.id, d.word_ids, d.normal_form);
-    RETURN QUERY EXECUTE format($query$
-        SELECT b.outcome, b.key, b.similarity, textsim._differs($1, $4, $5, b.key, b.guard)
+    IF EXISTS (SELECT FROM textsim.judgement j WHERE j.origin = corpus_origin AND j.a = document_key)
+        OR EXISTS (SELECT FROM textsim.judgement j WHERE j.origin = corpus_origin AND j.b = document_key)
+    THEN
+        joined := array(
+            SELECT g.key
+            FROM (SELECT k.*, max(k.root) FILTER (WHERE k.key = document_key) OVER () AS own_root
+                FROM textsim._judged_groups(corpus_origin) k WHERE k.is_joined) g
+            WHERE g.root = g.own_root);
+    END IF;
+    RETURN QUERY
+        SELECT b.outcome, b.key, b.similarity, textsim._differs(c, form, d.guard, b.key, b.guard)
         FROM (
             SELECT m.*
             FROM (
-                SELECT 'doubtful' AS outcome, s.key, s.similarity, s.guard
+                SELECT 'doubtful' AS outcome, s.*
                 FROM textsim._search(
-                    $1, $6, NULL, $4, NULL, $7, $2, ($1).threshold, NULL, NULL, $8, $5) s
-                WHERE $9 > ($1).threshold AND NOT textsim._is_match(s.similarity, $9)
+                    c, d.buckets, NULL, form, NULL, d.shingle_count, document_key, c.threshold, NULL, NULL, d.part,
+                    d.guard) s
+                WHERE unique_from > c.threshold AND NOT textsim._is_match(s.similarity, unique_from)
                 UNION ALL
-                SELECT 'sibling', e.key, v.similarity, e.guard
-                FROM (
-                    SELECT r.document_id
-                    FROM unnest(CASE WHEN $5 IS NOT NULL THEN $6 END) q (bucket)
-                    CROSS JOIN LATERAL (
-                        SELECT r.document_id FROM textsim.%1$I r WHERE r.bucket = q.bucket
-                        LIMIT 3 * textsim._most_siblings()) r
-                    JOIN textsim.%2$I e ON e.id = r.document_id
-                    WHERE e.guard <> $5 AND e.part IS NOT DISTINCT FROM $8%3$s
-                    GROUP BY r.document_id ORDER BY count(*) DESC, r.document_id LIMIT textsim._most_siblings()
-                ) r
-                JOIN textsim.%2$I e ON e.id = r.document_id
-                CROSS JOIN LATERAL (
-                    SELECT textsim._jaccard($3, textsim._shingles_of_form(
-                        textsim._stored_form(($1).id, e.word_ids, e.normal_form), ($1).unit, ($1).shingle_length))
-                        AS similarity
-                    OFFSET 0  -- computed once
-                ) v
-                WHERE textsim._is_match(v.similarity, ($1).threshold)
+                SELECT 'sibling', s.*
+                FROM textsim._search(
+                    c, d.buckets, NULL, form, NULL, d.shingle_count, document_key, c.threshold, NULL, NULL, d.part,
+                    d.guard, true) s
+                WHERE c.guards <> '{}'
             ) m
-            WHERE NOT EXISTS (
+            WHERE m.key <> ALL (joined) AND NOT EXISTS (
                 SELECT FROM textsim.judgement j
-                WHERE j.origin = coalesce(($1).origin, ($1).id)
-                    AND j.a = least(m.key COLLATE "C", $2) AND j.b = greatest(m.key COLLATE "C", $2))
+                WHERE j.origin = corpus_origin
+                    AND j.a = least(m.key COLLATE "C", document_key) AND j.b = greatest(m.key COLLATE "C", document_key))
             ORDER BY m.outcome, m.similarity DESC, m.key COLLATE "C" LIMIT 10
         ) b
-        ORDER BY b.outcome, b.similarity DESC, b.key COLLATE "C"
-        $query$, 'band_' || c.id, 'document_' || c.id, textsim._alive(c, 'e'))
-    USING c, document_key, textsim._shingles_of_form(form, c.unit, c.shingle_length), form, d.guard, d.buckets,
-        d.shingle_count, d.part, unique_from;
+        ORDER BY b.outcome, b.similarity DESC, b.key COLLATE "C";
 END $$;
 
 -- The work of add_unique(), because a plpgsql parameter and column cannot both be named key.
@@ -370,9 +361,10 @@ END;
 COMMENT ON FUNCTION textsim.add_unique(text, text, text, text, boolean, double precision)
     IS 'Adds a document to a unique corpus as add() does, and returns what the write was, instead of an error. The '
     'outcome twin has a row for each document that keeps it out, best first, and nothing was written. Otherwise the '
-    'document is stored. Then there is a row for each of its best ten matches that nobody has judged: doubtful, below '
-    'unique_from; or sibling, if differs names the guards that differ. If there are none, there is one row, '
-    'without a key: new, or unchanged if its words have not changed. Three documents at most are compared as siblings, '
+    'document is stored. Then there is a row for each of its best ten matches that no judgement answers, nor a chain of '
+    'pairs that were judged the same: doubtful, below unique_from; or sibling, if differs names the guards that differ. '
+    'If there are none, there is one row, without a key: new, or unchanged if its words have not changed. Three '
+    'documents at most are compared as siblings, '
     'which share the most buckets. force and unique_from are as in add(). Raises an error if the corpus is not unique.';
 
 CREATE OR REPLACE FUNCTION textsim.lock_corpus(corpus text) RETURNS void

@@ -110,6 +110,21 @@ def test_a_unique_corpus_stores_siblings(db: ts.Database, connection: Connection
         assert corpus.check() == []
 
 
+def test_a_chain_of_judgements_answers_for_its_ends(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = db.create_corpus("c", threshold=0.5, is_unique=True, guards=["numbers"])
+    for number, key in enumerate("abc"):
+        corpus.add(key, INVOICE.format(number, "", "full"))
+    corpus.judge("a", "b", "same")
+    for number, expected in ((7, ["a", "b"]), (8, [])):
+        text = INVOICE.format(number, "", "full")
+        query = "SELECT key FROM textsim.add_unique('c', 'c', %s)"
+        rows = connection.execute(query, [text]).fetchall()
+        assert sorted(key for (key,) in rows if key) == expected
+        corpus.judge("b", "c", "same")
+
+
 def test_a_stop_word_that_a_guard_counts_stays(db: ts.Database, connection: Connection) -> None:
     settings = {"guards": ["negations"], "stop_words": ["not", "the"]}
     corpus = db.create_corpus("python", **settings)  # type: ignore[arg-type]
