@@ -121,6 +121,8 @@ def serve_app(
 ) -> None:
     """Serve on the loopback address until an interrupt; make_app: receives the port."""
     with socket.create_server((HOST, port)) as listening:
+        # asyncio sets it only for sockets that name the protocol. Each answer would wait 40 ms.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
         config = uvicorn.Config(
             make_app(listening.getsockname()[1]),
             lifespan=lifespan,
