@@ -55,7 +55,7 @@ def test_a_dump_is_restored_on_the_same_server(
             for number in range(50):
                 connection.execute(f"CREATE TABLE other_{number} (id int)".encode())
         dump_and_restore(programs(server), stage.url, url, form)
-        check(stage, replace(stage, url=url))
+        check(stage, replace(stage, url=url), uses_both=True)
 
 
 def check_dump_of_schemas(server: Server, stage: Stage, file: str) -> None:

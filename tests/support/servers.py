@@ -245,6 +245,7 @@ def run_data(programs: Path, folder: Path, *more_settings: str) -> Iterator[str]
     """Run a server with the data in the folder."""
     data = folder / "data"
     settings = ["listen_addresses=", f"unix_socket_directories={data}", "fsync=off", "port=5432"]
+    settings.append("jit=off")  # a short query waits for the compiler for a second
     options = [part for setting in [*settings, *more_settings] for part in ("-c", setting)]
     log = folder / "log"
     with log.open("wb") as output:

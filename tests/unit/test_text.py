@@ -47,7 +47,7 @@ def test_the_normal_form_equals_the_reference(text: str) -> None:
     assert words(text) == reference.words(text)
 
 
-@pytest.mark.parametrize("share", [16, pytest.param(1, marks=pytest.mark.more)])
+@pytest.mark.parametrize("share", [16, pytest.param(1, marks=pytest.mark.long)])
 def test_every_code_point_alone_equals_the_reference(seed: int, share: int) -> None:
     """One of 16 code points, which the seed chooses, or all."""
     # A line break composes with nothing, so the code points do not affect each other.
@@ -57,11 +57,12 @@ def test_every_code_point_alone_equals_the_reference(seed: int, share: int) -> N
 
 
 @pytest.mark.more
-def test_every_assigned_code_point_between_letters_equals_the_reference() -> None:
+def test_every_assigned_code_point_equals_the_reference_alone_and_between_letters() -> None:
     assigned = [c for c in map(chr, CODE_POINTS) if reference.is_assigned(c)]
     assigned = [c for c in assigned if unicodedataplus.category(c) != "Co"]
-    texts = ["\n".join(f"e{c}漢{c}\u0323q" for c in assigned[i::256]) for i in range(256)]
-    assert_tokens(texts)
+    for text in ("{0}\n{0}-5", "e{0}漢{0}\u0323q"):
+        chosen_texts = [text.format(c) for c in assigned]
+        assert_tokens(["\n".join(chosen_texts[i::256]) for i in range(256)])
 
 
 def test_long_runs_of_a_character_equal_the_reference() -> None:
