@@ -173,6 +173,7 @@ def test_what_was_removed_is_said(textsim: Textsim) -> None:
 def test_wrong_usage(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(records()))
     Path("in.txt").write_bytes(b"text")
+    Path("in.txt.gz").write_bytes(b"text")
     Path("short.jsonl.gz").write_bytes(gzip.compress(as_jsonl(records()))[:-10])
     Path("bad.csv").write_bytes(b'id,text\n1,"never closed\n')
     for arguments, message in [
@@ -182,6 +183,7 @@ def test_wrong_usage(textsim: Textsim) -> None:
         (["in.jsonl", "-o", "x", "--keep", "best"], 'keep is "best"; expected first, last'),
         (["in.jsonl", "-o", "x", "--threshold", "2"], "threshold is 2.0; expected above 0"),
         (["in.txt", "-o", "x"], "in.txt: expected a name that ends in .jsonl, .csv"),
+        (["in.txt.gz", "-o", "x"], "in.txt.gz: no gzip file, or damaged"),
         (["none.jsonl", "-o", "x"], "none.jsonl: No such file or directory"),
         ([".", "-o", "x"], "in.txt: the name says no format of records; choose the files of the"),
         ([".", "-o", "x", "--glob", "*.no"], '.: no file in this folder matches "*.no"'),
@@ -195,7 +197,7 @@ def test_wrong_usage(textsim: Textsim) -> None:
         result = textsim("dedupe", *arguments, status=2)
         assert message in " ".join(result.stderr.replace("│", " ").split()), arguments
         assert not Path("x").exists()
-    assert sorted(os.listdir()) == ["bad.csv", "in.jsonl", "in.txt", "short.jsonl.gz"]
+    assert sorted(os.listdir()) == ["bad.csv", "in.jsonl", "in.txt", "in.txt.gz", "short.jsonl.gz"]
 
 
 def test_a_file_that_changes_while_it_is_read(

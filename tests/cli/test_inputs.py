@@ -411,7 +411,7 @@ def test_a_bad_csv_record_is_refused_and_reading_goes_on(read: Read) -> None:
         ("a.csv", b"", "the file is empty; expected a first line with the names of the columns"),
         ("a.csv", b"\xff\n1,a\n", "not UTF-8: byte 0xff at offset 0; convert it to UTF-8"),
         ("a.txt", b"abc\xe9", "not UTF-8: byte 0xe9 at offset 3; convert it to UTF-8"),
-        ("a.txt.gz", b"abc", "not a gzip file, or damaged: Not a gzipped file (b'ab')"),
+        ("a.txt.gz", b"abc", "no gzip file, or damaged: Not a gzipped file (b'ab')"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(
@@ -456,7 +456,7 @@ def test_a_damaged_gzip_file_is_refused(read: Read, rng: Any) -> None:
     packed[200:300] = bytes(100)
     Path("a.txt.gz").write_bytes(packed)
     (refusal,) = read("a.txt.gz")[1]
-    assert refusal.reason.startswith("not a gzip file, or damaged: ")
+    assert refusal.reason.startswith("no gzip file, or damaged: ")
 
 
 @pytest.mark.parametrize(
@@ -466,8 +466,8 @@ def test_a_damaged_gzip_file_is_refused(read: Read, rng: Any) -> None:
             lambda data: gzip.compress(data)[:-3],
             "the gzip file ends too early; only the part before",
         ),
-        (lambda data: gzip.compress(data)[:-8] + bytes(8), "not a gzip file, or damaged: CRC"),
-        (lambda data: gzip.compress(data) + b"garbage", "not a gzip file, or damaged: Not a"),
+        (lambda data: gzip.compress(data)[:-8] + bytes(8), "no gzip file, or damaged: CRC"),
+        (lambda data: gzip.compress(data) + b"garbage", "no gzip file, or damaged: Not a"),
         (lambda data: gzip.compress(data) + b"\x1f\x8b", "the gzip file ends too early"),
         (lambda data: gzip.compress(data) + bytes(99), None),  # tapes pad files with zeros
         (lambda data: gzip.compress(data) * 2, None),

@@ -91,7 +91,7 @@ class _Unpacked(io.RawIOBase):
                     "copy the file again"
                 )
             else:
-                reason = f"not a {self._title} file, or damaged: {error}"
+                reason = f"no {self._title} file, or damaged: {error}"
             raise DamagedFile(reason) from error
         buffer[: len(data)] = data
         return len(data)
@@ -225,7 +225,7 @@ def kind_of_records(name: str, kind: Kind) -> Kind:
             with open(name, "rb") as file:
                 try:
                     check_first_bytes(unpacked(file, name), name, Kind.CSV)  # or other records
-                except InputError as error:
+                except (InputError, DamagedFile) as error:
                     raise InputError(f"{shown_name(name)}: {error}") from None
         raise InputError(
             f"{shown_name(name)}: expected a name that ends in {_ENDINGS}; for another name give the "
