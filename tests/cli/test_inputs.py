@@ -114,6 +114,9 @@ def test_csv_with_quotes_and_line_breaks(read: Read) -> None:
 def test_the_header_shows_the_separator(read: Read) -> None:
     for name, content in [
         ("a.csv", 'id;text;price\n1;a, b;12,50\n2;"c;\nd";3\n'),
+        ("a.csv", '\ufeff"id";"text"\n"1";"a, b"\n"2";"c;\nd"\n'),
+        ("a.csv", '"id"\t"a text, or two;"\ttext\n1\t\ta, b\n2\t\t"c;\nd"\n'),
+        ("a.tsv", '"id","text"\n"1","a, b"\n"2","c;\nd"\n'),
         ("a.csv", '\ufeffid|text\n1|a, b\n2|"c;\nd"\n'),
         ("a.csv", 'id\ttext\n1\ta, b\n2\t"c;\nd"\n'),
         ("a.tsv", 'id,text\n1,"a, b"\n2,"c;\nd"\n'),

@@ -10,6 +10,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import IO, Any
 
 from textsim_db.errors import InputError, shown
@@ -55,15 +56,24 @@ class CsvReader(LineReader):
         csv.field_size_limit(max(csv.field_size_limit(), MAX_BYTES))
         self._lines = _TextLines(file)
         self._records = self._divide(self._lines)
-        header = self._next_record()
+        header: list[str] | None = []
+        fault = None
+        try:
+            header = self._next_record()
+        except _UnreadableRest:
+            raise
+        except InputError as error:  # such as a name in quotation marks before another separator
+            fault = error
         self.raw_header = self._lines.raw
         if named := _SEPARATOR_LINE.fullmatch(self.raw_header):
             self._separator = form.separator or named[1].decode("latin-1")
             self._records = self._divide(self._lines)
             header = self._next_record()
             self.raw_header += self._lines.raw
-        elif header and len(header) == 1 and form.separator is None:
+        elif header is not None and len(header) < 2 and form.separator is None:
             header = self._by_another_separator(header)
+        if fault is not None and not header:
+            raise fault
         if header is None:
             raise InputError(
                 "the file is empty; expected a first line with the names of the columns"
@@ -105,14 +115,14 @@ class CsvReader(LineReader):
 
     def _by_another_separator(self, header: list[str]) -> list[str]:
         """Return the columns of the header, divided by the separator that it shows."""
-        mark = max(_SEPARATORS, key=header[0].count)
-        if mark not in header[0]:
-            return header
-        self._separator = mark
+        found = {self._separator: header}
+        for self._separator in _SEPARATORS:
+            with suppress(csv.Error):
+                lines = io.StringIO(decoded(self.raw_header), newline="\n")
+                found.setdefault(self._separator, next(self._divide(lines)))
+        self._separator = max(found, key=lambda mark: len(found[mark]))
         self._records = self._divide(self._lines)
-        text = decoded(self.raw_header).removeprefix(_BYTE_ORDER_MARK)
-        columns: list[str] = next(self._divide(io.StringIO(text, newline="\n")))
-        return columns
+        return found[self._separator]
 
     def _check_fields(self, fields: list[str], are_several_lines: bool) -> None:
         """Raise InputError unless these are the fields of one record."""
