@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+import resource
 import subprocess
 import sys
+import tempfile
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,6 +127,26 @@ def test_what_is_removed_is_what_a_corpus_removes(db: ts.Database, rng: random.R
     assert result.without_words == report.without_words
     assert result.summary is not None
     assert sum(result.summary.tenths) == len(result.removals)
+
+
+def test_what_passes_the_memory_lies_in_files(
+    rng: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result is the same, and a file that cannot grow is an error."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    documents = [Document(text) for text in texts_of(rng)] * 20
+    rule = Rule(Preference.parse("first"), ts.CorpusSettings())
+    expected = deduplicate(documents, rule)
+    for memory in (0, 200_000):
+        assert deduplicate(documents, rule, memory=memory) == expected
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            deduplicate(documents, rule, memory=0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_judgements_that_contradict_the_scopes_are_refused() -> None:

@@ -161,6 +161,15 @@ def dedupe(
         ),
     ] = "first",
     linkage: LinkageOption = "kept",
+    memory: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="GB",
+            help="Gigabytes of memory that the largest arrays may take; past them they lie in temporary "
+            "files, in the folder that TMPDIR names. Default: half of the memory that is free.",
+        ),
+    ] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Remove the near-duplicates of files.
@@ -215,7 +224,7 @@ def dedupe(
         if output is not None:
             records.convert_for(output, output_kind, drop_faulty)
         texts = _Texts(records, key_needed or report is not None, drop_faulty)
-        _dedupe_file(texts, rule, outputs, against or [], judged, add, database_url)
+        _dedupe_file(texts, rule, outputs, against or [], judged, add, memory, database_url)
 
 
 @contextmanager
@@ -294,6 +303,7 @@ def _dedupe_file(
     against: list[str],
     judgements: list[ReadJudgement] | None,
     add: bool,
+    memory: float | None,
     database_url: str | None,
 ) -> None:
     from textsim_db.corpus.removals import deduplicate
@@ -312,9 +322,10 @@ def _dedupe_file(
                 "is used; to compare them anew, remove the file"
             )
         if result is None:
+            most = None if memory is None else int(memory * 1e9)
             judged = None if judgements is None else partial(_of_records, judgements, texts)
             with loading(texts.records, texts) as load:
-                result = deduplicate(load, rule, load.after_batch, corpora, judged)
+                result = deduplicate(load, rule, load.after_batch, corpora, judged, most)
         faults = _faults(texts, result)
         if faults and len(faults) == result.documents:
             first = faults[min(faults)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import mmap
+import os
 import tempfile
+import weakref
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -65,9 +67,12 @@ class GrowingArray(Generic[Number]):
     def _in_file(self, length: int) -> npt.NDArray[Number]:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="textsim-")  # noqa: SIM115
+            weakref.finalize(self, self._file.close)
             self._file.write(self.values.view(np.uint8).data)
             self._file.flush()
             self._bound.used -= self._buffer.nbytes
-        self._file.truncate(length * self._kind.itemsize)
-        mapped = mmap.mmap(self._file.fileno(), length * self._kind.itemsize)
+        size = length * self._kind.itemsize
+        # A full disk is an error here. Later it would be a signal that ends the process.
+        os.posix_fallocate(self._file.fileno(), 0, size)
+        mapped = mmap.mmap(self._file.fileno(), size)
         return np.frombuffer(mapped, self._kind)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -188,16 +189,18 @@ def deduplicate(
     progress: Callable[[AddReport], None] | None = None,
     against: Sequence[Corpus] = (),
     judgements: Callable[[], list[JudgedDocuments]] | None = None,
+    memory: int | None = None,
 ) -> Deduplication:
     """Find the documents to remove; documents are numbered from 0.
 
     progress is called as by Corpus.add_many. against: corpora whose documents stand; a document that
     matches one of them is removed, and not compared with the others. judgements: called after the
-    documents were read. Raises ConfigurationError if two values cannot be compared.
+    documents were read. memory: as for LoadedTexts. Raises ConfigurationError if two values cannot be
+    compared.
     """
     numbered = _Numbered(documents, with_values=rule.preference.column is not None)
     new = AgainstCorpora(numbered, against)
-    loaded = LoadedTexts(rule.config(), for_merges=True)
+    loaded = LoadedTexts(rule.config(), for_merges=True, memory=memory)
     report = AddReport()
     for batch in loaded.read(_without_missing_scopes(new if against else numbered)):
         report.added += len(batch.keys)
@@ -205,7 +208,7 @@ def deduplicate(
         report.refused += batch.refused
         if progress is not None:
             progress(report)
-    lengths = np.array(numbered.lengths, np.int64)
+    lengths = np.frombuffer(numbered.lengths, np.int64)
     numbers = loaded.numbers()
     ranks = rule.preference.ranks(lengths, numbered.values)[numbers]
     judged = judgements and _judged_pairs(judgements(), numbers, loaded.parts())
@@ -296,7 +299,7 @@ class _Numbered:
     """Documents with their numbers as keys; records lengths and values while they are read."""
 
     def __init__(self, documents: Iterable[Document], with_values: bool) -> None:
-        self.lengths: list[int] = []
+        self.lengths = array("q")
         self.values: list[Any] = []
         self._documents = documents
         self._with_values = with_values
