@@ -220,7 +220,7 @@ def dedupe(
     key_needed = add or key is not None or judgements is not None
     wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope)
     judged = None if judgements is None else read_judgements(judgements)
-    with RecordFiles(paths, wanted, FileFormat(kind, separator, Quote(quote))) as records:
+    with RecordFiles(paths, wanted, FileFormat(kind, separator, quote)) as records:
         if output is not None:
             records.convert_for(output, output_kind, drop_faulty)
         texts = _Texts(records, key_needed or report is not None, drop_faulty)

@@ -226,7 +226,7 @@ def index(
     if paths and query is not None:
         raise misused("--query", "it reads no files; leave out one of the two")
     refusals = Refusals()
-    form = FileFormat(kind, separator, Quote(quote))
+    form = FileFormat(kind, separator, quote)
     with connect(database_url) as db:
         inputs: Inputs | QueryDocuments = (
             Inputs(paths or [], refusals.add, form, key or ["id"], text, scope, glob)

@@ -130,7 +130,7 @@ def import_(
     """
     from textsim_db.files.read_documents import read_judgements
 
-    read = read_judgements(path, FileFormat(kind, separator, Quote(quote)))
+    read = read_judgements(path, FileFormat(kind, separator, quote))
     with connect(database_url) as db:
         new = db.manage(corpus).judge_many(
             (judgement[:6] for judgement in read), replace, place_of=lambda i: read[i].place

@@ -119,7 +119,7 @@ SeparatorOption = Annotated[
     ),
 ]
 QuoteOption = Annotated[
-    str,
+    Quote,
     choice_option(
         Quote,
         "How a quotation mark stands in a quoted value of CSV and TSV: doubled, or after a backslash. "

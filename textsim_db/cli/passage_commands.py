@@ -159,7 +159,7 @@ def contamination(
     from textsim_db.files.read_documents import Inputs
 
     refusals = Refusals()
-    file_format = FileFormat(kind, separator, Quote(quote))
+    file_format = FileFormat(kind, separator, quote)
     inputs = Inputs(paths, refusals.add, file_format, key or ["id"], text, glob=glob)
     if report is not None:
         if form is Format.CSV:

@@ -119,7 +119,7 @@ def review(
             report,
             records,
             glob,
-            FileFormat(kind, separator, Quote(quote)),
+            FileFormat(kind, separator, quote),
             (text, key, scope),
             judgements,
             threshold,
