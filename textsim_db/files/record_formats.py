@@ -143,8 +143,8 @@ class CsvReader(LineReader):
     def _are_records(self) -> bool:
         """Guess whether each line of the record is a record of its own.
 
-        A line has the right number of separators. Where separators are usual in texts, it also begins
-        with a value that has a number, and differs from that of the other lines only in the number.
+        Such a line has the right number of separators. Texts often have commas and semicolons. Without
+        tabs, therefore, the first values of all lines must also be alike except for their numbers.
         """
         lines = self._lines.raw.rstrip(b"\r\n").split(b"\n")
         mark, count = self._separator.encode(), len(self.columns)
