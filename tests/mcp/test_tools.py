@@ -1,4 +1,4 @@
-"""The tools of a model: what they answer is what SQL answers, within one scope, and small."""
+"""The tools of a model: their answers are small, are those of SQL, and come from one scope."""
 
 from __future__ import annotations
 
