@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import IO, Any
@@ -287,7 +288,8 @@ def _distinct(members: list[tuple[str, Any]]) -> Values:
     """Return the members of an object; raise InputError if one comes twice: the last would count."""
     values = dict(members)
     if len(values) < len(members):
-        expect_names([name for name, _ in members], [("", name) for name in values], "member")
+        names = [name for name, _ in members]
+        expect_names(names, [("", max(values, key=Counter(names).__getitem__))], "member")
     return values
 
 
