@@ -170,7 +170,7 @@ def test_a_worker_goes_on_beside_broken_steps(
     fine = db.create_corpus("fine")
     connection.execute("CREATE TABLE fine (id int PRIMARY KEY, body text)")
     fine.attach("fine", "id", "body")
-    with running_worker(db):
+    with running_worker(db) as worker:
         break_all(connection, broken)
         for each, names in broken:
             fault = re.compile(each.fault.format(**names))
@@ -184,8 +184,6 @@ def test_a_worker_goes_on_beside_broken_steps(
         told = {m.labels["corpus"]: m.value for m in db.metrics() if m.name.endswith("_problems")}
         assert told.pop("fine") == 0
         assert min(told.values()) > 0
-    worker = db.worker()
-    worker.run(until_idle=True)
     assert len(worker.unusable) >= len(BREAKS)
     mend_all(connection, broken)
     connection.execute("UPDATE textsim.pending SET lease_until = NULL")

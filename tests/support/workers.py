@@ -13,13 +13,13 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
 @contextmanager
-def running_worker(db: ts.Database, **options: Any) -> Iterator[None]:
+def running_worker(db: ts.Database, **options: Any) -> Iterator[ts.Worker]:
     """Run a worker in a thread until the block ends."""
     worker = db.worker(**options)
     thread = threading.Thread(target=worker.run)
     thread.start()
     try:
-        yield
+        yield worker
     finally:
         worker.stop()
         thread.join(PATIENCE_SECONDS)
