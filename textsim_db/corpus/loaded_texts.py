@@ -48,7 +48,7 @@ class LoadedTexts:
     def __init__(self, config: CorpusConfig, for_merges: bool, memory: int | None = None) -> None:
         """Begin with no document.
 
-        memory: bytes; what passes them lies in temporary files. By default half of what is free.
+        memory: bytes; what passes them lies in temporary files. By default half of the free memory.
         """
         bound = MemoryBound(free_memory() // 2 if memory is None else memory)
         self.config = config

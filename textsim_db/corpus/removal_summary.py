@@ -1,4 +1,4 @@
-"""What a deduplication removed, in a few lines: how similar the documents are, and how they differ."""
+"""The documents that a deduplication removed, in a few lines: their similarities and differences."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class Example(NamedTuple):
 
 
 class RemovalSummary(NamedTuple):
-    """What was removed."""
+    """The similarities and the differences of removed documents."""
 
     tenths: list[int]
     """The documents by tenth of similarity: of 0 to below 0.1 first, of 1 last."""
     compared: int
     """The documents whose words were compared with those of the kept document."""
     distinctions: dict[str, int]
-    """Of these, how many differ only in words of a kind, by the kinds."""
+    """By a kind of words, the number of compared documents that differ only in such words."""
     begin_otherwise: int
-    """Of these, how many begin with other words, such as a name or a title."""
+    """The compared documents that begin with other words, such as a name or a title."""
     lowest: list[Example]
     """The least similar ones."""
     largest: list[Example]

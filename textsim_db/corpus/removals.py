@@ -167,7 +167,7 @@ class Deduplication:
     standing: dict[int, Standing]
     """The place of each document that is removed because a corpus has one that matches it."""
     summary: RemovalSummary | None = None
-    """What was removed; None in the result of an earlier run."""
+    """The similarities of removed documents; None in the result of an earlier run."""
 
     def mask(self) -> npt.NDArray[np.bool_]:
         """Return which documents stay: bool of shape (documents,)."""

@@ -70,7 +70,7 @@ class DamagedFile(OSError):
 
 
 class _Unpacked(io.RawIOBase):
-    """The content of a packed file. What is before damage is returned before the error is raised."""
+    """The content of a packed file. It returns the bytes before damage, and then raises the error."""
 
     def __init__(self, raw: IO[bytes], packing: Packing) -> None:
         self._file = packing.opened(raw)

@@ -44,8 +44,8 @@ _UNQUOTED = "; if quotation marks mean nothing in this file, give --quote none"
 class CsvReader(LineReader):
     """The records of a CSV or TSV file after its header; blank lines are skipped.
 
-    Columns may be separated by another character, if the format or the header says so: semicolons, such
-    as from Excel in many countries. Raises InputError if the rest cannot be divided into records.
+    The format or the header may name another character between columns: Excel writes semicolons in
+    many countries. Raises InputError if the rest cannot be divided into records.
     """
 
     columns: list[str]
@@ -144,7 +144,7 @@ class CsvReader(LineReader):
     def _are_records(self) -> bool:
         """Guess whether each line of the record is a record of its own.
 
-        Such a line has the right number of separators. Texts often have commas and semicolons. Without
+        A record has the right number of separators. Texts often have commas and semicolons. Without
         tabs, therefore, the first values of all lines must also be alike except for their numbers.
         """
         lines = self._lines.raw.rstrip(b"\r\n").split(b"\n")

@@ -1,6 +1,6 @@
 """Cuts documents into batches, checks and sketches each batch, and compares it with stored documents.
 
-Such a document is new, changed or unchanged.
+A document of a batch is new, changed or unchanged.
 """
 
 from __future__ import annotations
