@@ -14,7 +14,7 @@ import textsim_db as ts
 from tests.support.sampling import sample
 from tests.support.waiting import LOCKS, wait_for, wait_until
 from textsim_db.db import stored_corpus
-from textsim_db.read.boilerplate_values import SAMPLE_DOCUMENTS
+from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
 from textsim_db.write import vacuum_loads
 from textsim_db.write.document_inputs import BATCH_DOCUMENTS
 

@@ -16,6 +16,7 @@ from textsim_db.compare.jaccard import Rows
 from textsim_db.db.word_cache import WordCache, distinct_missing
 from textsim_db.db.word_rows import part_of
 from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.sketch.choose_common_shingles import learns
 from textsim_db.sketch.ragged import Parts, Ragged, merge_parts, offsets_of
 from textsim_db.text.hashing import (
     SPREAD,
@@ -31,7 +32,7 @@ from textsim_db.text.numba_compiler import Int32Array, Int64Array, inlined_kerne
 from textsim_db.text.run_ahead import ahead
 from textsim_db.text.tokens import Tokens
 from textsim_db.write.document_inputs import in_batches
-from textsim_db.write.prepare_batches import Batch, prepare, without_words
+from textsim_db.write.prepare_batches import Batch, learn_from_first, prepare, without_words
 
 KeyedText = tuple[str, str] | tuple[str, str, str | None]
 """A document as (key, text), or (key, text, scope)."""
@@ -71,7 +72,12 @@ class LoadedTexts:
         self._guards = GrowingArray(np.int64, bound)
 
     def read(self, documents: Iterable[KeyedText]) -> Iterator[Batch]:
-        """Add documents with keys of key_of(), in their order; yield each batch that was added."""
+        """Add documents with keys of key_of(), in their order; yield each batch that was added.
+
+        If the settings make the join exact, the first documents show which shingles are common.
+        """
+        if learns(self.config):
+            self.config, documents = learn_from_first(iter(documents), self.config)
         with closing(ahead(in_batches(documents), partial(prepare, config=self.config))) as batches:
             for batch in batches:
                 yield self._add(batch)

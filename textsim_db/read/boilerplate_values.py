@@ -19,13 +19,12 @@ from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import normal_forms
 from textsim_db.results import Boilerplate, SharedShingle
 from textsim_db.settings.corpus_settings import Linkage
+from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
 from textsim_db.text.left_out_words import first_copies
 from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens, tokens_of
 
-SAMPLE_DOCUMENTS = 50_000
-"""The documents of a sample. More documents show rarer shingles, and take memory."""
 SAMPLE_BYTES = 256 * 1024 * 1024
 """The size of the stored documents of a sample, unless a single page has more."""
 EXAMPLES = 3

@@ -24,7 +24,6 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, DocumentError, shown
 from textsim_db.read import statements
-from textsim_db.read.boilerplate_values import SAMPLE_DOCUMENTS
 from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.find_candidates import (
     CandidateRows,
@@ -49,6 +48,7 @@ from textsim_db.results.html import count
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.choose_bands import window_of
 from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
 from textsim_db.sketch.fingerprints import (
     PassageShingles,
     count_units,

@@ -16,6 +16,8 @@ from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens
 
+SAMPLE_DOCUMENTS = 50_000
+"""The documents of a sample. More documents show rarer shingles, and take memory."""
 FEWEST_DOCUMENTS = 100
 """A sample of fewer documents does not show which shingles are common."""
 COMMON_SHARE = 1 / 20_000

@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from textsim_db.errors import DocumentError
-from textsim_db.read.boilerplate_values import SAMPLE_DOCUMENTS
 from textsim_db.results import Refusal
 from textsim_db.settings.choose_bands import Bands
 from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.sketch.choose_common_shingles import learn_common, learns
+from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS, learn_common, learns
 from textsim_db.sketch.exact_prefix import most_of_small
 from textsim_db.sketch.sketch_texts import Sketches, sketch, tokens_without
 from textsim_db.spark.columns import Accepted, accept

@@ -38,11 +38,16 @@ from textsim_db.errors import (
     InputError,
     suggestion,
 )
-from textsim_db.read.boilerplate_values import SAMPLE_DOCUMENTS, without_words
+from textsim_db.read.boilerplate_values import without_words
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import SETTINGS, CorpusConfig, CorpusSettings
-from textsim_db.sketch.choose_common_shingles import FEWEST_DOCUMENTS, learn_common, learns
+from textsim_db.sketch.choose_common_shingles import (
+    FEWEST_DOCUMENTS,
+    SAMPLE_DOCUMENTS,
+    learn_common,
+    learns,
+)
 from textsim_db.spark import read_corpus
 from textsim_db.spark.columns import FrameColumns
 from textsim_db.spark.read_corpus import Target

@@ -10,9 +10,8 @@ import psycopg
 
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, TextsimError
-from textsim_db.read.boilerplate_values import SAMPLE_DOCUMENTS
 from textsim_db.results import ChangeReport
-from textsim_db.sketch.choose_common_shingles import learns
+from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS, learns
 from textsim_db.sync import read_source, sources
 from textsim_db.sync.sources import SourceNames
 from textsim_db.sync.worker import Worker

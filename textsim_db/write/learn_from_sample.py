@@ -13,10 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
 from dataclasses import replace
-from functools import partial
-from itertools import chain
 from typing import Any
 
 from psycopg import errors as pg
@@ -26,15 +23,16 @@ from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import CorpusBusy, CorpusChanged
-from textsim_db.read.boilerplate_values import SAMPLE_DOCUMENTS, read_sample
+from textsim_db.read.boilerplate_values import read_sample
 from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.sketch.choose_common_shingles import FEWEST_DOCUMENTS, learn_common, learns
+from textsim_db.sketch.choose_common_shingles import (
+    learn_common,
+    learns,
+)
 from textsim_db.sketch.sketch_texts import without_boilerplate
 from textsim_db.text.left_out_words import learn_boilerplate
-from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.write import statements
-from textsim_db.write.document_inputs import in_batches, length_of
-from textsim_db.write.prepare_batches import words_of
+from textsim_db.write.prepare_batches import learn_from_first
 from textsim_db.write.rebuild import rebuild
 
 log = logging.getLogger(__name__)
@@ -64,20 +62,7 @@ def learn_from_load(
         if current.origin != corpus.origin:  # a new corpus with the same name
             raise
         return current, documents  # the first load of another client has rebuilt it
-    # A sample may have eight times the text of a batch.
-    pieces = cut(documents, SAMPLE_DOCUMENTS, lambda document: length_of(document) // 8)
-    head = next(pieces, [])
-    # The pieces end with the error that the documents raised, if they did.
-    documents = chain(head, documents, chain.from_iterable(pieces))
-    last = {}
-    for document in head:
-        with suppress(TypeError, LookupError):  # the load refuses it
-            last[str(document[0])] = document
-    sample = list(last.values())
-    if len(sample) < FEWEST_DOCUMENTS:
-        return None, documents
-    with closing(ahead(in_batches(sample), partial(words_of, config=corpus.config))) as samples:
-        config = learn_common(samples, corpus.config)
+    config, documents = learn_from_first(documents, corpus.config)
     lists = [each for each in (config.common, config.common_of_passages) if each is not None]
     if not lists:
         return None, documents

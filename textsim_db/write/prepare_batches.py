@@ -5,9 +5,10 @@ A document of a batch is new, changed or unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -18,6 +19,11 @@ from textsim_db.db.binary_format import load_int4_array
 from textsim_db.errors import DocumentError, Misfit
 from textsim_db.results import Refusal
 from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.sketch.choose_common_shingles import (
+    FEWEST_DOCUMENTS,
+    SAMPLE_DOCUMENTS,
+    learn_common,
+)
 from textsim_db.sketch.sketch_texts import (
     Sketches,
     sketch_tokens,
@@ -26,10 +32,18 @@ from textsim_db.sketch.sketch_texts import (
 )
 from textsim_db.text.hashing import parts_of_scopes
 from textsim_db.text.nfkc import normalize
+from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.storable_text import is_null, to_bytes
 from textsim_db.text.tokens import Tokens, tokenize_joined
 from textsim_db.text.utf8 import Utf8, check_batch_size, concatenate, encode_all
-from textsim_db.write.document_inputs import MAX_KEY_BYTES, possible_key, stored_key, stored_scope
+from textsim_db.write.document_inputs import (
+    MAX_KEY_BYTES,
+    in_batches,
+    length_of,
+    possible_key,
+    stored_key,
+    stored_scope,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +117,26 @@ def words_of(items: list[Any], config: CorpusConfig) -> Tokens:
     except DocumentError:
         _take_out_expanding(accepted)
         return tokens_without([text for text, _ in accepted.values()], config)
+
+
+def learn_from_first(
+    documents: Iterator[Any], config: CorpusConfig
+) -> tuple[CorpusConfig, Iterator[Any]]:
+    """Return a configuration with the common shingles of the first documents, and all documents."""
+    # A sample may have eight times the text of a batch.
+    pieces = cut(documents, SAMPLE_DOCUMENTS, lambda document: length_of(document) // 8)
+    head = next(pieces, [])
+    # The pieces end with the error that the documents raised, if they did.
+    documents = chain(head, documents, chain.from_iterable(pieces))
+    last = {}
+    for document in head:
+        with suppress(TypeError, LookupError):  # the load refuses it
+            last[str(document[0])] = document
+    sample = list(last.values())
+    if len(sample) < FEWEST_DOCUMENTS:
+        return config, documents
+    with closing(ahead(in_batches(sample), partial(words_of, config=config))) as samples:
+        return learn_common(samples, config), documents
 
 
 _Accepted = dict[str, tuple[bytes, str | None]]
