@@ -104,7 +104,7 @@ MATCHES = {
     "signature": "textsim._sketch(shingle_values, 128, 1)",
     "buckets": "textsim._buckets(signature, 18, 7)",
     "candidates, looked up by buckets": "(SELECT count(c) FROM textsim._candidates_{id}("
-    "buckets, NULL, NULL, 0.8, NULL, NULL) c)",
+    "buckets, NULL, NULL, 0.8, NULL, NULL, NULL, form) c)",
     "words of the text as ids, looked up in the dictionary": "textsim._word_numbers_{id}(form)",
     "number of distinct shingles": "textsim._count_shingles(form, shingle_values, 'word', 3)",
     "the exact check": "textsim._count_shared_triples(word_ids, word_ids, 3)",
