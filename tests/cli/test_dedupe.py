@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 import os
 import signal
@@ -19,11 +21,11 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.commands import Textsim, process
-from tests.support.records import KINDS, A, Rows, as_csv, as_jsonl, as_parquet, ids_of, records
+from tests.support.records import KINDS, A, B, Rows, as_csv, as_jsonl, as_parquet, ids_of, records
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
 from textsim_db.files.record_files import RecordColumns, RecordFile
-from textsim_db.files.records import LineReader
+from textsim_db.files.records import FilePart, LineReader
 from textsim_db.text.shingles import shingles
 from textsim_db.write.temporary_corpora import PREFIX
 
@@ -181,6 +183,8 @@ def test_wrong_usage(textsim: Textsim) -> None:
         (["in.jsonl"], "give --output, or --report, or both"),
         (["in.jsonl", "--report", "x.txt"], "x.txt does not end in .jsonl"),
         (["in.jsonl", "-o", "x", "--keep", "best"], 'keep is "best"; expected first, last'),
+        (["in.jsonl", "--report", "x.html", "--annotate"], "--annotate: it needs --output"),
+        (["in.jsonl", "-o", "x", "--keep-up-to", "0"], "0 is too low; expected 1 or more"),
         (["in.jsonl", "-o", "x", "--threshold", "2"], "threshold is 2.0; expected above 0"),
         (["in.txt", "-o", "x"], "in.txt: expected a name that ends in .jsonl, .csv"),
         (["in.txt.gz", "-o", "x"], "in.txt.gz: no gzip file, or damaged"),
@@ -257,6 +261,107 @@ def test_several_files(textsim: Textsim, kind: str) -> None:
     assert f"b.{kind}" in Path("r.html").read_text()
     twice = textsim("dedupe", names[0], f"./{names[0]}", "-o", f"x.{kind}", status=2)
     assert "is named twice" in twice.stderr
+
+
+def annotated(name: str) -> list[dict[str, Any]]:
+    """Return the records of a file, with the values of CSV as JSON has them."""
+    data = Path(name).read_bytes()
+    if name.endswith("parquet"):
+        parquet = pytest.importorskip("pyarrow.parquet")
+        rows: list[dict[str, Any]] = parquet.read_table(name).to_pylist()
+        return rows
+    text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
+    if "csv" not in name:
+        return [json.loads(line) for line in text.splitlines()]
+    new = ("cluster", "size", "kept", "similarity")
+    return [
+        row | {column: json.loads(row[column] or "null") for column in new}
+        for row in csv.DictReader(io.StringIO(text))
+    ]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("source", KINDS)
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_annotated_records(textsim: Textsim, source: str, target: str, most: int) -> None:
+    sets = [set(shingles(row["text"], "word:3")) for row in records()]
+    least = len(sets[0] & sets[4]) / len(sets[0] | sets[4])
+    Path(f"in.{source}").write_bytes(KINDS[source](records()))
+    options = ("--keep-up-to", str(most))
+    told = textsim("dedupe", f"in.{source}", "-o", f"out.{target}", "--annotate", *options).stderr
+    rows = annotated(f"out.{target}")
+    assert list(rows[0]) == ["id", "text", "score", "cluster", "size", "kept", "similarity"]
+    assert [(r["id"], r["cluster"], r["size"], r["kept"], r["similarity"]) for r in rows] == [
+        ("a", 1, 3, True, None),
+        ("b", None, 1, True, None),
+        ("c", 1, 3, most > 2, 1.0),
+        ("d", None, 1, True, None),
+        ("e", 1, 3, most > 1, least),
+    ]
+    assert [row["text"] for row in rows] in (
+        [row["text"] for row in records()],
+        [row["text"] or None for row in records()],
+    )
+    assert f"5 documents: {2 + most} kept, {3 - most} removed" in told
+    assert 'the output has the removed records, too; their field "kept" is false' in told
+    textsim("dedupe", f"in.{source}", "-o", f"kept.{source}", *options)
+    assert ids_of(f"kept.{source}") == [row["id"] for row in rows if row["kept"]]
+    textsim("dedupe", f"in.{source}", "--report", "r.jsonl", "--key", "id", *options)
+    removed = [c["removed"] for c in map(json.loads, Path("r.jsonl").read_text().splitlines())]
+    assert [r["key"] for each in removed for r in each] == ["c", "e"][: 3 - most]
+
+
+def test_annotated_records_are_otherwise_unchanged(textsim: Textsim) -> None:
+    first, removed = ', "cluster": 1, "size": 2, "kept": true, "similarity": null}', "1.0"
+    alone = first.replace("1,", "null,", 1).replace("2", "1")
+    other = first.replace("true", "false").replace("null", removed)
+    lines = [
+        f'{{"text":  "{A} \\u00e9",  "n": 1.50',
+        '{"n": NaN ',
+        "not json",
+        f'{{"text": "{A} é" ',
+    ]
+    Path("in.jsonl").write_text(f"{lines[0]}}}\r\n{lines[1]}}}\n\n{lines[2]}\n{{ }} \n{lines[3]}}}")
+    textsim("dedupe", "in.jsonl", "-o", "out.jsonl", "--annotate", status=1)
+    assert Path("out.jsonl").read_bytes().decode() == (
+        f"{lines[0]}{first}\r\n{lines[1].rstrip()}{alone}\n{lines[2]}\n{{{alone[2:]} \n"
+        f"{lines[3].rstrip()}{other}"
+    )
+    Path("in.csv").write_bytes(f'sep=;\r\n"id";text\r\n1;"{A}\r\n"\r\n2;b;c\r\n3;{A}'.encode())
+    textsim("dedupe", "in.csv", "-o", "out.csv", "--annotate", status=1)
+    assert Path("out.csv").read_bytes().decode() == (
+        f'sep=;\r\n"id";text;cluster;size;kept;similarity\r\n1;"{A}\r\n";1;2;true;\r\n'
+        f"2;b;c;;1;true;\r\n3;{A};1;2;false;1.0"
+    )
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    day = pyarrow.array([1, 2], pyarrow.date32())
+    for name, text in (("a", A), ("b", B)):
+        table = pyarrow.table({"text": pyarrow.array([text, A]).dictionary_encode(), "day": day})
+        parquet.write_table(table.replace_schema_metadata({"of": "us"}), f"{name}.parquet")
+    textsim("dedupe", "a.parquet", "b.parquet", "-o", "out.parquet", "--annotate")
+    schema = parquet.read_schema("out.parquet")
+    assert [str(kind) for kind in schema.types[1:]] == [
+        "date32[day]",
+        "int64",
+        "int64",
+        "bool",
+        "double",
+    ]
+    assert schema.types[0] == table.schema.types[0]
+    assert schema.metadata[b"of"] == b"us"
+    assert [row["kept"] for row in annotated("out.parquet")] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_of_annotations_are_not_overwritten(textsim: Textsim, kind: str) -> None:
+    Path(f"in.{kind}").write_bytes(KINDS[kind]([row | {"size": 1} for row in records()]))
+    for output in ("x.jsonl", "x.csv"):
+        told = textsim("dedupe", f"in.{kind}", "-o", output, "--annotate", status=2).stderr
+        assert '"size" already, and --annotate adds one; rename it first' in told
+    assert os.listdir() == [f"in.{kind}"]
 
 
 def test_files_of_other_columns_and_formats_are_converted(textsim: Textsim) -> None:
@@ -421,7 +526,7 @@ def test_a_full_disk(textsim: Textsim) -> None:
         opened.reader() as reader,
         pytest.raises(OSError, match="No space"),
     ):
-        reader.copy(np.ones(5, bool), full, iter(()))
+        reader.copy(FilePart(reader, np.ones(5, bool), {}, {}), full, iter(()))
     # A device of the test's own: root could replace /dev/full itself.
     try:
         os.mknod("full.jsonl", stat.S_IFCHR | 0o666, os.stat("/dev/full").st_rdev)

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,41 @@ def test_the_result_is_that_of_old_and_new_records_together(
     assert "out.jsonl.added has the result of an earlier run" in result.stderr
     assert read("out.jsonl") == read("expected.jsonl")[len(kept) :]
     assert db.corpus("known").check() == []
+
+
+def test_annotations_are_the_same_after_a_kill(
+    textsim: Textsim, db: ts.Database, rng: random.Random
+) -> None:
+    options = ("--shingle", "word:1", "--threshold", "0.6")
+    records = [{"id": str(n), "text": text} for n, text in enumerate(texts(rng, 120))]
+    write("old.jsonl", records[:40])
+    write("new.jsonl", records[40:])
+    textsim("index", "known", "old.jsonl", "--create", *options)
+    arguments = [
+        "--against",
+        "known",
+        "--add",
+        "--annotate",
+        "-o",
+        "out.jsonl",
+        "--keep-up-to",
+        "2",
+    ]
+    textsim("dedupe", "new.jsonl", *arguments)
+    rows = read("out.jsonl")
+    assert [row["id"] for row in rows] == [record["id"] for record in records[40:]]
+    removed = [row for row in rows if not row["kept"]]
+    known = [row for row in removed if row["cluster"] is None]
+    assert known
+    assert {row["size"] for row in known} == {1}
+    assert all(row["similarity"] >= 0.6 for row in removed)
+    kept_of = Counter(row["cluster"] for row in rows if row["kept"] and row["cluster"])
+    assert max(kept_of.values()) == 2
+    assert len(db.corpus("known")) == 40 + len(rows) - len(removed)
+    textsim("dedupe", "new.jsonl", *arguments)
+    assert read("out.jsonl") == rows
+    told = textsim("dedupe", "new.jsonl", *arguments[:-1], "3", status=2).stderr
+    assert "is of a run with other records or options" in told
 
 
 def test_several_corpora_stand_and_a_record_without_text_stays(textsim: Textsim) -> None:

@@ -302,6 +302,42 @@ def test_a_frame_comes_out_as_its_kind(corpus_db: ts.Database, frame: pl.DataFra
         assert report.kept == len(expected)
 
 
+@pytest.mark.parametrize("linkage", ["kept", "single"])
+def test_all_rows_are_annotated(frame: pl.DataFrame, linkage: str) -> None:
+    """cluster, size, kept and similarity follow from the report; keep_up_to keeps the least similar."""
+    arguments: dict[str, Any] = {"text": "body", "keep": "longest", "linkage": linkage} | SETTINGS
+    removed: dict[int, list[tuple[float, int]]] = {}
+    for row in ts.dedupe_frame(frame, **arguments)[1].removed:
+        removed.setdefault(row.kept, []).append((row.similarity, row.key))
+    assert max(map(len, removed.values())) > 2
+    for most in (1, 2, 3, 1000):
+        rows: list[tuple[Any, ...]] = [(None, 1, True, None)] * len(frame)
+        for cluster, (kept, members) in enumerate(sorted(removed.items()), start=1):
+            rows[kept] = (cluster, len(members) + 1, True, None)
+            for place, (similarity, number) in enumerate(sorted(members), start=2):
+                rows[number] = (cluster, len(members) + 1, place <= most, similarity)
+        stays = [row[2] for row in rows]
+        unique, report = ts.dedupe_frame(frame, keep_up_to=most, **arguments)
+        assert unique.equals(frame.filter(stays))
+        assert report.kept == sum(stays)
+        for given in (frame, frame.to_pandas(), frame.to_arrow()):
+            out, report = ts.dedupe_frame(given, keep_up_to=most, annotate=True, **arguments)
+            assert report.kept == sum(stays)
+            out = pl.DataFrame(out) if not isinstance(out, pd.DataFrame) else pl.from_pandas(out)
+            assert out.columns == [*frame.columns, "cluster", "size", "kept", "similarity"]
+            assert out.select("cluster", "size", "kept", "similarity").rows() == rows
+            assert out.dtypes[-4:] == [pl.Int64, pl.Int64, pl.Boolean, pl.Float64]
+            assert out["id"].to_list() == frame["id"].to_list()
+    alone = pl.DataFrame({"body": ["some text", None]})
+    for given in (alone, alone.to_arrow(), alone.to_pandas()):
+        out, _ = ts.dedupe_frame(given, "body", annotate=True)
+        assert pl.DataFrame(out).rows()[1] == (None, None, 1, True, None)
+        with pytest.raises(
+            ts.ConfigurationError, match='adds a column "cluster", but the frame has'
+        ):
+            ts.dedupe_frame(out, "body", annotate=True)
+
+
 def test_rows_of_two_scopes_do_not_match(corpus_db: ts.Database) -> None:
     frame = pl.DataFrame({"who": ["x", "y", "x", None], "body": ["one two three four"] * 4})
     unique, report = ts.dedupe_frame(frame, text="body", scope="who")
@@ -335,6 +371,14 @@ def test_rows_that_match_a_corpus_are_removed(corpus_db: ts.Database) -> None:
         ts.RemovedRow("d", "b", None, None, 1.0),
     ]
     assert [refusal.key for refusal in report.refused] == ["e"]
+    annotated, _ = ts.dedupe_frame(frame, "body", against=[news, other], annotate=True)
+    assert annotated.select("cluster", "size", "kept", "similarity").rows() == [
+        (None, 1, False, 1.0),
+        (1, 2, True, None),
+        (None, 1, False, 0.8),
+        (1, 2, False, 1.0),
+        (None, 1, True, None),
+    ]
     assert ts.dedupe_frame(frame, "body", "id", against=news)[1].kept == 3
     assert corpus_db.corpora() == ["news", "other"]
 
@@ -359,6 +403,8 @@ WRONG_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"keep": "max:no"}, "keep='no' names no column"),
     ({"keep": "best"}, "expected first, last"),
     ({"linkage": "none"}, "linkage"),
+    ({"keep_up_to": 0}, "keep_up_to is 0; expected 1 or more"),
+    ({"keep_up_to": "2"}, "keep_up_to is '2'; expected a whole number"),
     ({"threshold": 2}, "threshold"),
 ]
 

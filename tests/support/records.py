@@ -36,7 +36,7 @@ def as_jsonl(rows: Rows) -> bytes:
 
 def as_csv(rows: Rows) -> bytes:
     file = io.StringIO()
-    writer = csv.DictWriter(file, ["id", "text", "score"])
+    writer = csv.DictWriter(file, list(rows[0]))
     writer.writeheader()
     writer.writerows(rows)
     return file.getvalue().encode()

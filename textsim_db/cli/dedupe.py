@@ -34,6 +34,7 @@ from textsim_db.cli.options import (
     flag_of,
     misused,
     path_option,
+    positive_number_option,
     record_kind_option,
     with_settings,
 )
@@ -170,6 +171,23 @@ def dedupe(
             "files, in the folder that TMPDIR names. Default: half of the memory that is free.",
         ),
     ] = None,
+    keep_up_to: Annotated[
+        int,
+        positive_number_option(
+            "Keep up to so many records of a cluster: the one of --keep, and those that are least "
+            "similar to it."
+        ),
+    ] = 1,
+    annotate: Annotated[
+        bool,
+        typer.Option(
+            "--annotate",
+            help="Write all records, with four fields more. cluster: the number of the cluster, from 1 "
+            "on, null for a record alone. size: the records of the cluster, 1 for a record alone. kept: "
+            "whether the record would stay. similarity: to the record of --keep in its cluster, or to "
+            "the document of --against, otherwise null.",
+        ),
+    ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Remove the near-duplicates of files.
@@ -195,10 +213,11 @@ def dedupe(
     - `textsim dedupe tickets.jsonl --scope customer -o unique.jsonl`
     - `textsim dedupe this-week.jsonl --against news -o new.jsonl --report known.jsonl`
     - `textsim dedupe this-week.jsonl --against news --add -o new.jsonl`
+    - `textsim dedupe articles.jsonl --annotate --keep-up-to 3 -o annotated.jsonl`
     - `textsim dedupe articles.jsonl --judgements judgements.csv -o unique.jsonl`
 
     """
-    from textsim_db.corpus.removals import Rule
+    from textsim_db.corpus.removals import ANNOTATION, Rule
     from textsim_db.files.read_documents import read_judgements, record_files
     from textsim_db.files.record_files import RecordColumns
     from textsim_db.files.several_files import RecordFiles
@@ -216,9 +235,13 @@ def dedupe(
         raise misused(
             "--add", "it needs a file for --output or --report, so that it can go on after a kill"
         )
-    rule = Rule(keep, CorpusSettings(**settings, scoped=scope is not None), linkage)
+    if annotate and output is None:
+        raise misused("--annotate", "it needs --output")
+    rule = Rule(keep, CorpusSettings(**settings, scoped=scope is not None), linkage, keep_up_to)
     key_needed = add or key is not None or judgements is not None
     wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope)
+    if annotate:
+        wanted = wanted._replace(appended=ANNOTATION)
     judged = None if judgements is None else read_judgements(judgements)
     with RecordFiles(paths, wanted, FileFormat(kind, separator, quote)) as records:
         if output is not None:
@@ -343,6 +366,8 @@ def _dedupe_file(
     seconds = time.monotonic() - start
     dropped = len(faults) if texts.drop_faulty else 0
     print_message(_summary(result, seconds, dropped))
+    if texts.records.columns.appended:
+        print_message('the output has the removed records, too; their field "kept" is false')
     if result.summary is not None:
         for line in summary_lines(result.summary, lambda number: _name(texts, number)):
             print_message(shown(line))
@@ -368,7 +393,7 @@ def _addition_file(
     from textsim_db.corpus.removals import AdditionFile
 
     server = corpora[0]._current.store.engine.url.render_as_string(hide_password=True)
-    how = (records.columns, records.form, rule.preference, rule.linkage, judgements)
+    how = (records.columns, records.form, rule.preference, *rule[2:], judgements)
     return AdditionFile(
         f"{outputs.lasting()}.added",
         [file.path for file in records.files],
@@ -385,10 +410,11 @@ def _write_outputs(
 ) -> None:
     records = texts.records
     if outputs.output is not None:
-        stays = result.mask()
+        appended = result.annotations() if records.columns.appended else {}
+        stays = result.mask() | bool(appended)
         if texts.drop_faulty:
             stays[list(faults)] = False
-        records.write(stays, outputs.output)
+        records.write(stays, outputs.output, appended)
     from textsim_db.files.records import replacing
 
     if outputs.report is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.corpus import Corpus
-from textsim_db.corpus.removals import Deduplication, Document, Rule, deduplicate
+from textsim_db.corpus.removals import ANNOTATION, Deduplication, Document, Rule, deduplicate
 from textsim_db.errors import ConfigurationError, Misfit, shown, suggest_settings
 from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
 from textsim_db.files.read_frame import (
@@ -21,6 +21,7 @@ from textsim_db.files.read_frame import (
 )
 from textsim_db.results import AddReport, Refusal
 from textsim_db.results.html import ResultList, count, facts, output, rows_as_table
+from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import (
     PAIR_SETTINGS,
     CorpusSettings,
@@ -89,6 +90,8 @@ def dedupe_frame(
     linkage: str = Linkage.KEPT,
     scope: str | None = None,
     against: Corpus | Sequence[Corpus] = (),
+    keep_up_to: int = 1,
+    annotate: bool = False,
     progress: Callable[[AddReport], None] | bool | None = None,
     **settings: Unpack[Settings],
 ) -> tuple[Any, FrameReport]:
@@ -110,6 +113,12 @@ def dedupe_frame(
         scope: the name of the column of scopes; only rows of one scope are compared.
         against: corpora whose documents stand: a row that matches one of them is removed, too. The
             settings of the first one say what matches.
+        keep_up_to: how many rows of a cluster stay: the one that keep names, and those that are least
+            similar to it.
+        annotate: return all rows, with four columns more. cluster: the number of the cluster, from 1
+            on, null for a row alone. size: the rows of the cluster, 1 for a row alone. kept: whether
+            the row would stay. similarity: to the row of its cluster that keep names, or to the
+            document of a corpus; otherwise null.
         progress: True shows a bar; a function is called after each batch, with the report of
             Corpus.add_many() so far.
         **settings: fields of CorpusSettings that say which texts match, such as threshold.
@@ -134,6 +143,7 @@ def dedupe_frame(
             f'against is {against!r:.100}; expected a corpus such as db.corpus("news"), or several'
         )
     rule = _rule(keep, linkage, scope, corpora, settings)
+    rule = rule._replace(keep_up_to=check_count(keep_up_to, "keep_up_to", 1, 2**63 - 1))
     if not is_frame(frame):
         raise ConfigurationError(
             f"the frame is of type {type(frame).__name__}; expected a data frame of pandas or Polars, "
@@ -141,12 +151,15 @@ def dedupe_frame(
         )
     if not is_data_frame(frame):
         frame = open_stream(frame).read_all()  # some tables can be read only once
+    if annotate:
+        _expect_new_columns(frame)
     optional = {"keep": rule.preference.column, "scope": scope, "key": key}
     names = {"text": text} | {option: name for option, name in optional.items() if name}
     documents = _Documents(frame, names)
     with showing(progress, "comparing", "rows") as show:
         result = deduplicate(documents, rule, show, corpora)
-    return _filtered(frame, result), _report(frame, key, documents, result)
+    filtered = _annotated(frame, result) if annotate else _filtered(frame, result)
+    return filtered, _report(frame, key, documents, result)
 
 
 def _rule(
@@ -207,6 +220,42 @@ def _filtered(frame: Any, result: Deduplication) -> Any:
         bounds = np.flatnonzero(np.diff(mask, prepend=False, append=False)).reshape(-1, 2)
         slices = [frame[start:end] for start, end in bounds.tolist()]
         return pyarrow.concat_tables(slices or [frame[:0]]).combine_chunks()
+
+
+def _expect_new_columns(frame: Any) -> None:
+    names = frame.columns if is_data_frame(frame) else frame.column_names
+    if taken := [name for name in ANNOTATION if name in names]:
+        raise ConfigurationError(
+            f'annotate adds a column "{taken[0]}", but the frame has one already; rename it first'
+        )
+
+
+_TYPES = {
+    "cluster": ("Int64", "Int64", "int64"),
+    "size": ("int64", "Int64", "int64"),
+    "kept": ("bool", "Boolean", "bool_"),
+    "similarity": ("float64", "Float64", "float64"),
+}
+"""The types of the new columns in pandas, Polars and PyArrow."""
+
+
+def _annotated(frame: Any, result: Deduplication) -> Any:
+    """Return the frame with the annotations of each row."""
+    for name, values in result.annotations().items():
+        in_pandas, in_polars, in_arrow = _TYPES[name]
+        if hasattr(frame, "iloc"):
+            import pandas
+
+            frame = frame.assign(**{name: pandas.array(values, in_pandas)})
+        elif is_data_frame(frame):
+            import polars
+
+            frame = frame.with_columns(polars.Series(name, values, getattr(polars, in_polars)))
+        else:
+            import pyarrow
+
+            frame = frame.append_column(name, pyarrow.array(values, getattr(pyarrow, in_arrow)()))
+    return frame
 
 
 def _report(

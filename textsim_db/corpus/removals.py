@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass, field, replace
+from itertools import combinations, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -110,6 +111,8 @@ class Rule(NamedTuple):
     """Decide which documents are near-duplicates."""
     linkage: str = Linkage.KEPT
     """Decides which documents make a cluster."""
+    keep_up_to: int = 1
+    """How many documents of a cluster stay: the kept one, and those that are least similar to it."""
 
     def config(self) -> CorpusConfig:
         """Return the complete settings."""
@@ -168,6 +171,8 @@ class Deduplication:
     """The place of each document that is removed because a corpus has one that matches it."""
     summary: RemovalSummary | None = None
     """The similarities of removed documents; None in the result of an earlier run."""
+    also_kept: list[Removal] = field(default_factory=list)
+    """The documents that stay beside the kept document of their cluster."""
 
     def mask(self) -> npt.NDArray[np.bool_]:
         """Return which documents stay: bool of shape (documents,)."""
@@ -181,6 +186,31 @@ class Deduplication:
         for removal in sorted(self.removals):
             by_kept.setdefault(removal.kept, []).append(removal)
         return [by_kept[kept] for kept in sorted(by_kept)]
+
+    def annotations(self) -> dict[str, list[Any]]:
+        """Return the values of each document by the names of ANNOTATION; None for a missing one."""
+        links = [*self.removals, *self.also_kept]
+        cluster: list[int | None] = [None] * self.documents
+        size = [1] * self.documents
+        similarity: list[float | None] = [None] * self.documents
+        sizes = Counter(link.kept for link in links)
+        for place, kept in enumerate(sorted(sizes), start=1):
+            cluster[kept], size[kept] = place, sizes[kept] + 1
+        for number, kept, value in links:
+            cluster[number], size[number], similarity[number] = cluster[kept], size[kept], value
+        for number, standing in self.standing.items():
+            similarity[number] = standing.similarity
+        values = (cluster, size, self.mask().tolist(), similarity)
+        return dict(zip(ANNOTATION, values, strict=True))
+
+
+ANNOTATION: dict[str, Any] = {"cluster": 1, "size": 1, "kept": True, "similarity": 1.0}
+"""What a deduplication says of a document; an example of its values.
+
+cluster: the number of its cluster, from 1 on in the order of the kept documents. None for a document
+alone, and for one that a corpus has. size: the documents of its cluster, 1 without one. kept: whether
+it stays. similarity: to the kept document of its cluster, or to the document of a corpus.
+"""
 
 
 def deduplicate(
@@ -213,9 +243,8 @@ def deduplicate(
     ranks = rule.preference.ranks(lengths, numbered.values)[numbers]
     judged = judgements and _judged_pairs(judgements(), numbers, loaded.parts())
     removed, kept, similarity = _removals(loaded.host(), rule, ranks, judged)
-    removals = list(
-        map(Removal, numbers[removed].tolist(), numbers[kept].tolist(), similarity.tolist())
-    )
+    links = map(Removal, numbers[removed].tolist(), numbers[kept].tolist(), similarity.tolist())
+    removals, also_kept = _without_most_different(list(links), rule.keep_up_to - 1)
     return Deduplication(
         len(lengths),
         removals,
@@ -223,7 +252,27 @@ def deduplicate(
         report.without_words,
         {int(key): document for key, document in new.standing.items()},
         summarize(removals, loaded.forms),
+        also_kept,
     )
+
+
+def _without_most_different(
+    removals: list[Removal], count: int
+) -> tuple[list[Removal], list[Removal]]:
+    """Return the removals without some of each cluster, those least similar to the kept one, and these.
+
+    Of equally similar documents the first is taken.
+    """
+    if count == 0:
+        return removals, []
+    by_cluster = sorted(removals, key=lambda each: (each.kept, each.similarity, each.number))
+    also_kept = [
+        removal
+        for _, members in groupby(by_cluster, lambda each: each.kept)
+        for removal in islice(members, count)
+    ]
+    stay = {removal.number for removal in also_kept}
+    return [removal for removal in removals if removal.number not in stay], also_kept
 
 
 def _removals(
@@ -342,6 +391,7 @@ class AdditionFile:
             refused=[(number, reason) for number, reason in content["refused"]],
             without_words=content["without_words"],
             standing={int(number): Standing(*s) for number, s in content["standing"].items()},
+            also_kept=[Removal(*removal) for removal in content["also_kept"]],
         )
 
     def write(self, result: Deduplication) -> None:
@@ -353,6 +403,7 @@ class AdditionFile:
             "refused": result.refused,
             "without_words": result.without_words,
             "standing": result.standing,
+            "also_kept": result.also_kept,
         }
         with replacing(self.path) as file:
             file.write(json.dumps(content).encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.errors import InputError, install_extra, on_one_line, shown
 from textsim_db.files.file_kinds import decoded
@@ -22,7 +22,7 @@ from textsim_db.text.run_ahead import cut
 from textsim_db.text.storable_text import MAX_BYTES
 
 if TYPE_CHECKING:
-    from textsim_db.files.records import Mask, Part
+    from textsim_db.files.records import FilePart
 
 
 _READ_BYTES = 64 * 1024 * 1024
@@ -88,20 +88,23 @@ class ParquetReader(RecordReader):
     def layout(self) -> object:
         return self._schema
 
-    def copy(self, kept: Mask, output: IO[bytes], others: Iterator[Part]) -> None:
+    def copy(self, first: FilePart, output: IO[bytes], others: Iterator[FilePart]) -> None:
         import pyarrow
 
         schema = self._schema
+        for name, value in first.example.items():
+            schema = schema.append(pyarrow.field(name, _arrow(_type_of(value, name))))
         with self._errors(), self._parquet.ParquetWriter(output, schema) as writer:
-            for reader, stays in chain(
-                [(self, kept)], cast("Iterator[tuple[ParquetReader, Mask]]", others)
-            ):
+            for part in chain([first], others):
                 at = 0
-                with reader._opened() as file:
+                with part.reader._opened() as file:
                     for batch in file.iter_batches(_rows_at_once(file)):
-                        is_kept = pyarrow.array(stays[at : at + len(batch)])
+                        rows = slice(at, at + len(batch))
+                        for name, values in part.appended.items():
+                            column = pyarrow.array(values[rows], schema.field(name).type)
+                            batch = batch.append_column(name, column)
+                        writer.write_batch(batch.filter(pyarrow.array(part.kept[rows])))
                         at += len(batch)
-                        writer.write_batch(batch.filter(is_kept))
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import IO, Any, NamedTuple
@@ -82,6 +82,15 @@ class RecordColumns(NamedTuple):
     """Whether the file must have the key."""
     scope: str | None = None
     """The scope, if records of different scopes are not compared."""
+    appended: Values | None = None
+    """New columns of the records that are written, with an example of their values."""
+
+    def expect_new(self, names: Container[str], noun: str) -> None:
+        """Raise InputError if a new column is there already."""
+        if taken := [name for name in self.appended or () if name in names]:
+            raise InputError(
+                f'there is a {noun} "{taken[0]}" already, and --annotate adds one; rename it first'
+            )
 
     def wanted(self, columns: list[str]) -> Names:
         """Return the columns to read; columns: the columns of the file."""
@@ -143,6 +152,8 @@ class RecordFile:
                 read = self._record(reader.unit, number, record)
                 if self._writer is not None and (read.fault is None or not self._drops_faulty):
                     self._survey(self._writer, reader.unit, number, record)
+                if reader.columns is None and isinstance(record, dict):
+                    self.columns.expect_new(record, "member")
                 if members.missing and not isinstance(record, InputError):
                     members.note(record)
                 yield read
@@ -173,6 +184,7 @@ class RecordFile:
 
     def _prepare(self, reader: RecordReader, columns: list[str]) -> None:
         """Check the columns of the file, and read the compared columns only, or all to convert."""
+        self.columns.expect_new(columns, "column")
         reader.choose(self.columns.wanted(columns), read_all=self._writer is not None)
         if self._writer is not None:
             expect_distinct(columns)

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import repeat
 from typing import IO, Any
 
 from textsim_db.errors import InputError, shown
@@ -111,6 +112,13 @@ class CsvReader(LineReader):
             if record:
                 yield first, self._lines.raw, record
 
+    def extended(self, raw: bytes, appended: Values) -> bytes:
+        """Return the bytes of a record, or of the header, with more fields at its end."""
+        body = raw.rstrip(b"\r\n")
+        mark = self._separator
+        more = "".join(mark + _field(value, name, mark) for name, value in appended.items())
+        return body + more.encode() + raw[len(body) :]
+
     def _divide(self, lines: Iterable[str]) -> Any:
         return csv.reader(lines, strict=True, delimiter=self._separator, **_QUOTING[self._quote])
 
@@ -185,7 +193,7 @@ class CsvWriter(RecordWriter):
         """Note the columns; raise InputError if a value is nested."""
         self.add_columns(values)
         for name, value in values.items():
-            self._field(value, name)
+            _field(value, name, self._separator)
 
     def write(self, records: Iterable[Values], output: IO[bytes]) -> None:
         self._expect_columns()
@@ -194,23 +202,24 @@ class CsvWriter(RecordWriter):
             output.write(self._line(map(values.get, self._columns), self._columns))
 
     def _line(self, values: Iterable[Any], names: Iterable[str]) -> bytes:
-        line = self._separator.join(map(self._field, values, names))
+        line = self._separator.join(map(_field, values, names, repeat(self._separator)))
         return (line or '""').encode() + b"\n"  # readers skip a blank line
 
-    def _field(self, value: Any, name: str) -> str:
-        if isinstance(value, str):
-            expect_utf8(value, name)
-            marks = (self._separator, '"', "\n", "\r", _BYTE_ORDER_MARK)
-            if value and not any(mark in value for mark in marks):
-                return value
-            return '"' + value.replace('"', '""') + '"'
-        if value is None:
-            return ""
-        if isinstance(value, bool):
-            return str(value).lower()
-        if isinstance(value, int | float):
-            return str(value)
-        raise InputError(f'"{shown(name)}" is {type_name(value)}')
+
+def _field(value: Any, name: str, separator: str) -> str:
+    if isinstance(value, str):
+        expect_utf8(value, name)
+        marks = (separator, '"', "\n", "\r", _BYTE_ORDER_MARK)
+        if value and not any(mark in value for mark in marks):
+            return value
+        return '"' + value.replace('"', '""') + '"'
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value)
+    raise InputError(f'"{shown(name)}" is {type_name(value)}')
 
 
 class _UnreadableRest(InputError):
@@ -268,6 +277,15 @@ class JsonReader(LineReader):
     def raw_records(self) -> Iterator[tuple[int, bytes | None]]:
         """Yield the number and the bytes of each line that is not blank."""
         return (pair for pair in lines(self._file) if pair[1] is None or pair[1].strip())
+
+    def extended(self, raw: bytes, appended: Values) -> bytes:
+        """Return the bytes of an object with more members at its end, and others as they are."""
+        body = raw.rstrip()
+        if not body.endswith(b"}"):
+            return raw
+        start = body[:-1].rstrip()
+        comma = b"" if start.endswith(b"{") else b", "
+        return start + comma + json.dumps(appended).encode()[1:] + raw[len(body) :]
 
 
 class JsonWriter(RecordWriter):

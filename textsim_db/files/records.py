@@ -12,10 +12,10 @@ import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain
-from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
+from itertools import chain, repeat
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from textsim_db.errors import InputError, shown, suggestion
 from textsim_db.files import file_kinds
@@ -36,8 +36,27 @@ Names = Sequence[tuple[str, str]]
 """Names of columns or members to read, each with the option that names it."""
 
 
-Part: TypeAlias = "tuple[RecordReader, Mask]"
-"""A reader, and which of its records are kept."""
+Appended = Mapping[str, Sequence[Any]]
+"""The values that are appended to records, by the names of new columns; empty to append nothing."""
+
+
+class FilePart(NamedTuple):
+    """The records of a file that are written."""
+
+    reader: Any
+    """Its reader: a RecordReader."""
+    kept: Mask
+    """Which of its records are kept."""
+    appended: Appended
+    example: Values
+    """An example of the values that are appended."""
+
+    def rows(self, records: Iterable[Any]) -> Iterator[tuple[Any, Values]]:
+        """Yield the kept ones of the records with the values to append."""
+        rows = zip(*self.appended.values(), strict=True) if self.appended else repeat(())
+        for record, is_kept, row in zip(records, self.kept.tolist(), rows, strict=False):
+            if is_kept:
+                yield record, dict(zip(self.appended, row, strict=True))
 
 
 class RecordReader(ABC):
@@ -68,7 +87,7 @@ class RecordReader(ABC):
         return self.columns
 
     @abstractmethod
-    def copy(self, kept: Mask, output: IO[bytes], others: Iterator[Part]) -> None:
+    def copy(self, first: FilePart, output: IO[bytes], others: Iterator[FilePart]) -> None:
         """Write the kept records to a file of the same kind, as they are; then those of the others."""
 
 
@@ -80,18 +99,23 @@ class LineReader(RecordReader):
     def raw_records(self) -> Iterator[tuple[int, bytes | None]]:
         return ((number, raw) for number, raw, _ in self)
 
-    def copy(self, kept: Mask, output: IO[bytes], others: Iterator[Part]) -> None:
+    @abstractmethod
+    def extended(self, raw: bytes, appended: Values) -> bytes:
+        """Return the bytes of a record, or of the header, with more values at its end."""
+
+    def copy(self, first: FilePart, output: IO[bytes], others: Iterator[FilePart]) -> None:
         """Write the kept records to a file, byte for byte, after the header of the first file."""
-        output.write(self.raw_header)
-        is_ended = self.raw_header.endswith((b"\n", b"\r")) or not self.raw_header
-        for reader, stays in chain(
-            [(self, kept)], cast("Iterator[tuple[LineReader, Mask]]", others)
-        ):
-            for (number, raw), is_kept in zip(reader.raw_records(), stays.tolist(), strict=False):
-                if not is_kept:
-                    continue
+        header = self.raw_header
+        if first.appended:
+            header = self.extended(header, {name: name for name in first.appended})
+        output.write(header)
+        is_ended = header.endswith((b"\n", b"\r")) or not header
+        for part in chain([first], others):
+            for (number, raw), appended in part.rows(part.reader.raw_records()):
                 if raw is None:
                     raise InputError(f"line {number} is longer than {file_kinds.MAX_LINE:,} bytes")
+                if appended:
+                    raw = part.reader.extended(raw, appended)
                 output.write(raw if is_ended else b"\n" + raw)
                 is_ended = raw.endswith((b"\n", b"\r"))
 

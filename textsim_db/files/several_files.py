@@ -23,10 +23,10 @@ from textsim_db.files.file_kinds import (
     shown_name,
 )
 from textsim_db.files.record_files import WRITERS, Record, RecordColumns, RecordFile
-from textsim_db.files.records import RecordReader, RecordWriter, Values, replacing
+from textsim_db.files.records import FilePart, RecordWriter, Values, replacing
 
 if TYPE_CHECKING:
-    from textsim_db.files.records import Mask
+    from textsim_db.files.records import Appended, Mask
 
 
 class RecordFiles:
@@ -106,20 +106,24 @@ class RecordFiles:
         for file in self.files:
             file.convert(self._writer, self._output_kind, drop_faulty)
 
-    def write(self, kept: Mask, output: str) -> None:
-        """Write the kept records; raises InputError if a file has changed since it was read."""
+    def write(self, kept: Mask, output: str, appended: Appended | None = None) -> None:
+        """Write the kept records; raises InputError if a file has changed since it was read.
+
+        appended: the values of each record for the new columns (RecordColumns.appended).
+        """
         self._check_unchanged()
         with (
             replacing(output) as file,
             self._explained(),
             _packed(file, resolved(output).lower().endswith(".gz")) as target,
         ):
-            parts = self._parts(kept)
+            parts = self._parts(kept, appended or {})
             if self._writer is None:
                 first = next(parts)
-                first[0].copy(first[1], target, parts)
+                first.reader.copy(first, target, parts)
             else:
-                values = (each for part in parts for each in _kept_values(*part))
+                values = (each for part in parts for each in _kept_values(part))
+                self._writer.survey(self.columns.appended or {})
                 self._writer.write(values, target)
             self._check_unchanged()
 
@@ -136,13 +140,14 @@ class RecordFiles:
         for file in self.files:
             file.check_unchanged()
 
-    def _parts(self, kept: Mask) -> Iterator[tuple[RecordReader, Mask]]:
-        """Yield a reader of each file, and which of its records are kept."""
+    def _parts(self, kept: Mask, appended: Appended) -> Iterator[FilePart]:
+        """Yield the records of each file."""
         start = 0
         for file, end in zip(self.files, self._ends, strict=True):
             self._copied = file
             with file.reader() as reader:
-                yield reader, kept[start:end]
+                values = {name: column[start:end] for name, column in appended.items()}
+                yield FilePart(reader, kept[start:end], values, self.columns.appended or {})
             start = end
 
     @contextmanager
@@ -155,13 +160,11 @@ class RecordFiles:
                 raise
 
 
-def _kept_values(reader: RecordReader, kept: Mask) -> Iterator[Values]:
-    for (_, _, record), stays in zip(reader, kept.tolist(), strict=False):
-        if not stays:
-            continue
+def _kept_values(part: FilePart) -> Iterator[Values]:
+    for (_, _, record), appended in part.rows(part.reader):
         if isinstance(record, InputError):
             raise record
-        yield record
+        yield record | appended
 
 
 @contextmanager

@@ -136,7 +136,7 @@ class RemovalPage:
 
     def _facts(self, faults_title: str, faults: int, dropped: int) -> dict[str, object]:
         result, settings = self._result, self._rule.settings
-        removed = len(result.removals) + len(result.standing)
+        removed, most = len(result.removals) + len(result.standing), self._rule.keep_up_to
         counts = {
             "records": result.documents,
             "kept": result.documents - removed - dropped,
@@ -152,6 +152,7 @@ class RemovalPage:
             "shingle": str(settings.shingle),
             "linkage": str(self._rule.linkage),
             "kept record of a cluster": ":".join(filter(None, self._rule.preference)),
+            **({"records kept of a cluster": f"up to {most}"} if most > 1 else {}),
         }
 
     def _rendered_clusters(self) -> Iterator[str]:
