@@ -21,6 +21,7 @@ from textsim_db.spark import write
 from textsim_db.spark.read_corpus import Target
 from textsim_db.spark.write_corpus import open_hidden, take_name
 from textsim_db.spark.write_task import WriteTask, task_into_hidden
+from textsim_db.write.document_inputs import BATCH_DOCUMENTS
 from textsim_db.write.temporary_corpora import PREFIX, is_temporary, temporary_name
 
 pytestmark = pytest.mark.more
@@ -70,16 +71,18 @@ def one_partition(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame
 
 def test_two_attempts_at_once_store_no_document_twice(db: ts.Database) -> None:
     name = PREFIX + "0" * 16
+    documents = MANY[: 2 * BATCH_DOCUMENTS + 1]
     hidden, _ = open_hidden(db.engine, name, lambda: CorpusSettings().complete())
-    table = pa.table({"key": [key for key, _ in MANY], "text": [text for _, text in MANY]})
+    keys, texts = zip(*documents, strict=True)
+    table = pa.table({"key": keys, "text": texts})
     tasks = [task_into_hidden(Target(db.url, name), False) for _ in range(2)]
     with ThreadPoolExecutor(2) as pool:
         runs = [pool.submit(lambda task: list(task(iter(table.to_batches()))), t) for t in tasks]
         reports = [run.result() for run in runs]
-    assert [rows[0].to_pylist()[-1]["added"] for rows in reports] == [len(MANY)] * 2
+    assert [rows[0].to_pylist()[-1]["added"] for rows in reports] == [len(documents)] * 2
     stored_corpus.build_band_index(db.engine, hidden)
     take_name(db.engine, hidden, "c")
-    db.create_corpus("added").add_many(MANY)
+    db.create_corpus("added").add_many(documents)
     assert stored_rows(db, "c") == stored_rows(db, "added")
     assert db.corpus("c").check() == []
 
