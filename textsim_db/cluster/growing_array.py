@@ -57,7 +57,10 @@ class GrowingArray(Generic[Number]):
         length = max(size, len(self._buffer) * 3 // 2, _FIRST_BYTES // self._kind.itemsize)
         more = (length - len(self._buffer)) * self._kind.itemsize
         if self._file is None and self._bound.used + more <= self._bound.most:
-            buffer = np.empty(length, self._kind)
+            # A mapping of its own goes back to the system when the array has moved.
+            size = length * self._kind.itemsize
+            mapped = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            buffer = np.frombuffer(mapped, self._kind)
             buffer[: self._size] = self.values
             self._bound.used += more
         else:

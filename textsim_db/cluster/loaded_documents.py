@@ -99,7 +99,7 @@ class LoadedDocuments:
         bounds = np.linspace(-(2**31), 2**31, rounds + 1).astype(np.int64)
         owners = representatives.astype(np.int32)
         found = [
-            _shared(np.sort(_packed(buckets, owners, low, high)))
+            _shared(_packed(buckets, owners, low, high))
             for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
         ]
         packed = np.concatenate(found)
@@ -133,7 +133,8 @@ def _packed(buckets: Buckets, owners: Int32Array, low: int, high: int) -> Int64A
 
 
 def _shared(packed: Int64Array) -> Int64Array:
-    """Return the sorted entries whose bucket another entry has, too."""
+    """Sort entries, and return those whose bucket another entry has, too."""
+    packed.sort()
     is_first = begins_run(packed >> 32)
     is_alone = is_first & np.append(is_first[1:], True)[: len(packed)]
     shared: Int64Array = packed[~is_alone]
