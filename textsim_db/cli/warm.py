@@ -114,6 +114,7 @@ def _uses() -> Iterator[Use]:
     if find_spec("py3langid") and find_spec("stopwordsiso"):  # the extra languages
         for settings in _OF_LANGUAGES:
             yield partial(_use_corpus, settings=settings)
+    yield _use_memory
     yield _use_others
 
 
@@ -133,17 +134,31 @@ def temporary_corpus(db: Database, settings: CorpusSettings) -> Iterator[Corpus]
                 stored_corpus.drop_named(db.engine, name)
 
 
-@contextmanager
-def _corpus(db: Database, settings: CorpusSettings) -> Iterator[Corpus]:
-    """Lend a corpus of near-duplicates that make large buckets of few words, and some other texts."""
+def _texts() -> tuple[str, ...]:
+    """Return near-duplicates that make large buckets of few words, and some other texts."""
     words = " ".join(_SENTENCES).split()
     choose = random.Random(1).choices  # noqa: S311 - nothing secret
     begin = " ".join(choose(words, k=150))
     copies = (f"{begin} {' '.join(choose(words, k=2))}" for _ in range(_COPIES))
+    return (*_SENTENCES, "", *copies)
+
+
+@contextmanager
+def _corpus(db: Database, settings: CorpusSettings) -> Iterator[Corpus]:
+    """Lend a corpus of some texts."""
     with temporary_corpus(db, settings) as corpus:
-        texts = (*_SENTENCES, "", *copies)
-        corpus.add_many((str(number), text) for number, text in enumerate(texts))
+        corpus.add_many((str(number), text) for number, text in enumerate(_texts()))
         yield corpus
+
+
+def _use_memory(_: Database) -> None:
+    from textsim_db.cluster.keep_rule import Preference
+    from textsim_db.corpus.removals import Document, Rule, deduplicate
+
+    for settings in (CorpusSettings(), CorpusSettings(recall=1)):
+        for linkage in Linkage:
+            rule = Rule(Preference.parse("first"), settings, linkage)
+            deduplicate(map(Document, _texts()), rule)
 
 
 def _use_corpus(db: Database, settings: CorpusSettings) -> None:
