@@ -11,23 +11,19 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.commands import Textsim, process
 from tests.support.records import KINDS, A, B, Rows, as_csv, as_jsonl, as_parquet, ids_of, records
 from tests.support.sampling import sample
-from textsim_db.db import stored_corpus
 from textsim_db.files.record_files import RecordColumns, RecordFile
 from textsim_db.files.records import FilePart, LineReader
 from textsim_db.text.shingles import shingles
-from textsim_db.write.temporary_corpora import PREFIX
 
 
 @pytest.mark.sampled
@@ -129,6 +125,19 @@ def test_values_of_a_column(textsim: Textsim, rule: str, values: list[Any], kept
             assert ids_of(f"out.{kind}") == [kept]
 
 
+def test_values_that_look_like_numbers_are_compared_as_texts(textsim: Textsim) -> None:
+    for first, second, is_told in (
+        ("9,5", "10,5", True),
+        ("31.01.2026", "01.02.2026", True),
+        ("2026-01-31", "2026-02-01", False),
+        ("b", "a", False),
+    ):
+        some: Rows = [{"id": 1, "text": A, "score": first}, {"id": 2, "text": A, "score": second}]
+        Path("in.csv").write_bytes(as_csv(some))
+        told = textsim("dedupe", "in.csv", "-o", "out.csv", "--keep", "max:score").stderr
+        assert (f'"score" are compared as texts, such as "{first}"' in told) == is_told
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "csv"])
 def test_numbers_among_texts(textsim: Textsim, kind: str) -> None:
     values = ["", "9", "10", "n/a"]
@@ -159,8 +168,8 @@ def test_what_was_removed_is_said(textsim: Textsim) -> None:
         *(f'  0.8182  "{i}" has "{i}" for "0" (kept: "0")' for i in (1, 2, 3)),
         "of 12 compared word by word, only numbers differ in 9, the first words, such as a name, differ "
         "in 1",
-        "--guard numbers,negations keeps such documents apart, and so does --scope COLUMN; --report "
-        "removed.html shows them side by side",
+        "what keeps such documents apart: --guard numbers or --scope COLUMN; --report removed.html "
+        "shows them side by side",
     ]
     told = textsim("dedupe", "in.jsonl", "-o", "o.jsonl", "--guard", "numbers").stderr.splitlines()
     assert told[1:6] == [
@@ -170,6 +179,7 @@ def test_what_was_removed_is_said(textsim: Textsim) -> None:
         f'  0.9655  record 14 adds "{"x" * 37}..." (kept: record 12)',
         "  1.0000  record 11 has the same words (kept: record 1)",
     ]
+    assert told[-1].startswith("what keeps such documents apart: --scope COLUMN; ")
 
 
 def test_wrong_usage(textsim: Textsim) -> None:
@@ -553,33 +563,34 @@ def test_a_report_writes_odd_keys_as_the_input_has_them(textsim: Textsim) -> Non
 
 @pytest.mark.more
 @pytest.mark.parametrize("how", sample([signal.SIGINT, signal.SIGKILL], 2))
-def test_an_interrupted_process_leaves_no_output(
-    textsim: Textsim, database_url: str, how: signal.Signals
-) -> None:
-    texts = documents(30_000, words=60, seed=3)
-    Path("in.jsonl").write_bytes(as_jsonl([{"id": i, "text": t} for i, t in texts]))
-    command = [sys.executable, "-m", "textsim_db.cli", "dedupe", "in.jsonl", "-o", "out.jsonl"]
-    environment = {**os.environ, "TEXTSIM_DATABASE_URL": database_url}
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
-    with ts.connect(database_url) as db:
-        while not (names := stored_corpus.names(db.engine)):
-            assert process.poll() is None
-            time.sleep(0.01)
-        assert names[0].startswith(PREFIX)
-        assert db.corpora() == []
+def test_an_interrupted_process_leaves_no_output(tmp_path: Path, how: signal.Signals) -> None:
+    """Records are read from a pipe, compared in memory and in files, and written to a pipe."""
+    texts = documents(3_000, words=60, seed=3)
+    content = as_jsonl([{"id": i, "text": t} for i, t in texts])
+    command = [sys.executable, "-m", "textsim_db.cli", "dedupe", "-", "--memory", "0"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    for phase, output in (("reading", "out.jsonl"), ("writing", "-")):
+        process = subprocess.Popen(
+            [*command, "-o", output, "--report", "report.jsonl"],
+            env=environment,
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(content)
+        process.stdin.flush()
+        if phase == "writing":
+            process.stdin.close()
+            process.stdin = None
+            assert process.stdout.read(10) == content[:10]
         process.send_signal(how)
         _, messages = process.communicate()
-        assert not Path("out.jsonl").exists()
+        # A shell shows 130 for both. Python ends by the signal if it comes in the cleanup.
+        ends = (130, -signal.SIGINT) if how == signal.SIGINT else (-signal.SIGKILL,)
+        assert process.returncode in ends, messages
+        assert os.listdir(tmp_path) == []
         if how == signal.SIGINT:
-            # A shell shows 130 for both. Python ends by the signal if it comes in the cleanup.
-            assert process.returncode in (130, -signal.SIGINT), messages
-            assert messages == b"interrupted\n"
-            assert stored_corpus.names(db.engine) == []
-            return
-        assert stored_corpus.names(db.engine) == names
-        for command in (["corpus", "list"], ["status"], ["check"]):
-            result = textsim(*command)
-            assert PREFIX not in result.stdout + result.stderr
-        Path("small.jsonl").write_bytes(as_jsonl(records()))
-        textsim("dedupe", "small.jsonl", "-o", "out.jsonl")
-        assert stored_corpus.names(db.engine) == []
+            assert messages.endswith(b"interrupted\n")

@@ -174,7 +174,7 @@ def dedupe(
     keep_up_to: Annotated[
         int,
         positive_number_option(
-            "Keep up to so many records of a cluster: the one of --keep, and those that are least "
+            "Keep this many records of a cluster. The record of --keep comes first, then the least "
             "similar to it."
         ),
     ] = 1,
@@ -260,10 +260,13 @@ def _opened(names: list[str], database_url: str | None) -> Iterator[list[Corpus]
         try:
             yield [db.corpus(name) for name in names]
         except CorpusNotFound as error:
-            for name in filter(is_file_name, names):
+            files = [*filter(is_file_name, names)]
+            for name in files:
                 error.add_note(
                     f"to compare with a file, make a corpus of it: textsim index NAME {name} --create"
                 )
+            if not files:
+                error.add_note("to begin with an empty corpus: textsim corpus create NAME")
             raise
 
 
@@ -369,7 +372,7 @@ def _dedupe_file(
     if texts.records.columns.appended:
         print_message('the output has the removed records, too; their field "kept" is false')
     if result.summary is not None:
-        for line in summary_lines(result.summary, lambda number: _name(texts, number)):
+        for line in summary_lines(result.summary, rule.config().guards, partial(_name, texts)):
             print_message(shown(line))
     if result.without_words:
         print_message(without_words_note(result.without_words))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.cli.options import misused
 from textsim_db.errors import shown
 from textsim_db.measures.word_diff import Change, Part
+from textsim_db.settings.corpus_settings import Guard
 
 if TYPE_CHECKING:
     from textsim_db.corpus.removal_summary import Example, RemovalSummary
@@ -56,10 +57,12 @@ def write_clusters(
             _write_line(file, {"kept": {"corpus": corpus, "key": key}, "removed": removed})
 
 
-def summary_lines(summary: RemovalSummary, name_of: Callable[[int], str]) -> Iterator[str]:
+def summary_lines(
+    summary: RemovalSummary, guards: Collection[str], name_of: Callable[[int], str]
+) -> Iterator[str]:
     """Yield what was removed, unless all removed documents have the shingles of the kept ones.
 
-    name_of: returns the name of a record.
+    guards: those of the run. name_of: returns the name of a record.
     """
     from textsim_db.corpus.removal_summary import TENTHS
 
@@ -78,8 +81,10 @@ def summary_lines(summary: RemovalSummary, name_of: Callable[[int], str]) -> Ite
         differ.append(f"the first words, such as a name, differ in {summary.begin_otherwise:,}")
     if differ:
         yield f"of {summary.compared:,} compared word by word, {', '.join(differ)}"
+        kinds = [guard for guard in Guard if guard in summary.distinctions and guard not in guards]
+        ways = [f"--guard {','.join(kinds)}"] if kinds else []
         yield (
-            "--guard numbers,negations keeps such documents apart, and so does --scope COLUMN; "
+            f"what keeps such documents apart: {' or '.join([*ways, '--scope COLUMN'])}; "
             "--report removed.html shows them side by side"
         )
 

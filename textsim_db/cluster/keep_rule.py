@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import math
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -10,11 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.errors import ConfigurationError, suggestion
+from textsim_db.errors import ConfigurationError, shown, suggestion
 
 _PLAIN = ("first", "last", "longest", "shortest")
 _EXPECTED = "first, last, longest, shortest, max:COLUMN or min:COLUMN"
 _LONGEST = 40
+_ISO_DATE = re.compile(r"\d{4}-\d\d")
+"""Dates of ISO 8601 have the order of their texts; "31.12.2025" and numbers such as "1,5" have not."""
+
+log = logging.getLogger(__name__)
 
 
 class Preference(NamedTuple):
@@ -81,6 +87,13 @@ class Preference(NamedTuple):
                 "texts, and leave missing values empty"
             )
         if True in first:
+            example = str(values[0])
+            if example[:1].isdigit() and not _ISO_DATE.match(example):
+                log.warning(
+                    'the values of "%s" are compared as texts, such as "%s"',
+                    self.column,
+                    shown(example[:_LONGEST]),
+                )
             return np.array([str(value) for value in values], object)
         # Integers that a float cannot hold are compared as integers.
         exact = any(isinstance(number, int) and abs(number) > 2**53 for number in numbers)

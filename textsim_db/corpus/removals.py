@@ -205,7 +205,7 @@ class Deduplication:
 
 
 ANNOTATION: dict[str, Any] = {"cluster": 1, "size": 1, "kept": True, "similarity": 1.0}
-"""What a deduplication says of a document; an example of its values.
+"""The fields of an annotated document, with an example of each value.
 
 cluster: the number of its cluster, from 1 on in the order of the kept documents. None for a document
 alone, and for one that a corpus has. size: the documents of its cluster, 1 without one. kept: whether

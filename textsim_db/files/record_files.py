@@ -270,8 +270,11 @@ class _Members:
 def _spooled(name: str) -> tuple[str, Any]:
     if name != STDIN and not is_special(name):
         return name, None
-    spool = tempfile.NamedTemporaryFile(prefix="textsim-")  # noqa: SIM115 - closed by the caller
+    # A file without a name vanishes with the process, also if that is killed; the caller closes it.
+    has_numbers = os.path.isdir("/proc/self/fd")
+    make: Any = tempfile.TemporaryFile if has_numbers else tempfile.NamedTemporaryFile
+    spool = make(prefix="textsim-")
     with nullcontext(sys.stdin.buffer) if name == STDIN else open(name, "rb") as file:
         shutil.copyfileobj(file, spool, 2**20)
     spool.flush()
-    return spool.name, spool
+    return f"/proc/self/fd/{spool.fileno()}" if has_numbers else spool.name, spool

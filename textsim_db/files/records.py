@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import stat
 import sys
-import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -269,18 +269,29 @@ def _written(output: str) -> Iterator[IO[bytes]]:
         return
     output = os.path.realpath(output)
     folder, name = os.path.split(output)
-    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}")
     try:
-        with open(handle, "wb") as file:
+        with open(_created(temporary), "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+            if not os.path.exists(temporary):
+                descriptor = file.fileno()
+                os.link(f"/proc/self/fd/{descriptor}", temporary, src_dir_fd=descriptor)
         os.chmod(temporary, _mode_of(output))
         os.replace(temporary, output)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _created(path: str) -> int:
+    """Create a file, if possible one without a name, so that a process that is killed leaves none."""
+    with suppress(AttributeError, OSError):  # not every system and file system can
+        if os.path.isdir("/proc/self/fd"):
+            return os.open(os.path.dirname(path), os.O_TMPFILE | os.O_WRONLY, 0o600)
+    return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
 
 
 def is_special(name: str) -> bool:
