@@ -31,6 +31,8 @@ DECIDES_NOTHING: Final = {
     "settings/choose_bands.py:choose_bands",
     "settings/choose_bands.py:probability_of",
     "sketch/cost_of_bands.py:exact_candidates",
+    # An answer to a model shows what differs of similar texts only.
+    "mcp/tools.py:_rows",
     # A page of a review shows which matches another threshold would keep.
     "review/pair_arrays.py:beside",
     "review/pair_arrays.py:effects",

@@ -249,16 +249,17 @@ class CorpusTools:
     def _rows(self, matches: Sequence[Match], text: str) -> list[Answer]:
         """Return matches with their texts, and what differs from the text that they match."""
         texts = self._texts([match.key for match in matches])
-        searched = tokens(text)
+        threshold, searched = self._corpus.config.threshold, tokens(text)
         rows = []
         for match in matches:
             if match.key not in texts:  # removed meanwhile
                 continue
             row: Answer = {"key": match.key, "similarity": match.similarity}
             row["text"] = texts[match.key].text
-            apart = differences(_tokens(texts[match.key]), searched)
-            row |= _differs(*apart, "stored", "yours")
-            row["guards"] = ", ".join(match.differs)
+            if match.similarity >= threshold:  # nearest() returns others, too
+                apart = differences(_tokens(texts[match.key]), searched)
+                row |= _differs(*apart, "stored", "yours")
+                row["guards"] = ", ".join(match.differs)
             rows.append(row)
         return rows
 
