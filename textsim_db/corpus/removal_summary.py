@@ -12,7 +12,7 @@ from textsim_db.errors import MeasureError
 from textsim_db.measures.word_diff import Part, differences, tokens_of_form
 
 TENTHS = 10
-MOST_ALIGNED = 1_000
+MOST_ALIGNED = 300
 """The removed documents whose words are compared; of more, evenly chosen ones are."""
 _SHOWN_EXAMPLES = 3
 _FIRST_WORDS = 3
