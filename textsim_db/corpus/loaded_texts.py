@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -78,11 +77,12 @@ class LoadedTexts:
         """
         if learns(self.config):
             self.config, documents = learn_from_first(iter(documents), self.config)
-        with closing(ahead(in_batches(documents), partial(prepare, config=self.config))) as batches:
-            for batch in batches:
-                yield self._add(batch)
+        with closing(ahead(in_batches(documents), self._add)) as batches:
+            yield from batches
 
-    def _add(self, batch: Batch) -> Batch:
+    def _add(self, documents: list[KeyedText]) -> Batch:
+        """Add documents; a thread does, while the next ones are read."""
+        batch = prepare(documents, self.config)
         word_ids = self._words.ids(batch.sketches.tokens)
         if not word_ids.all():
             batch = without_words(batch, np.flatnonzero(word_ids == 0), self.config)
