@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import textsim_db as ts
+from textsim_db.cluster import loaded_documents
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.corpus.removals import Document, JudgedDocuments, Rule, deduplicate
 
@@ -78,7 +79,9 @@ def judged(rng: random.Random, size: int, texts: list[str]) -> list[JudgedDocume
     ]
 
 
-def test_what_is_removed_is_what_a_corpus_removes(db: ts.Database, rng: random.Random) -> None:
+def test_what_is_removed_is_what_a_corpus_removes(
+    db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Settings, scopes, linkage, the rule of keeping and judgements are drawn at random."""
     kind, linkage = rng.choice(list(SETTINGS)), rng.choice(["single", "complete", "kept"])
     keep, is_judged = rng.choice(["first", "last", "longest", "max:n"]), rng.random() < 0.5
@@ -118,6 +121,9 @@ def test_what_is_removed_is_what_a_corpus_removes(db: ts.Database, rng: random.R
     expected = corpus.duplicates(
         linkage=linkage, rank=lambda key: ranks[int(key)], judgements=is_judged
     )
+    monkeypatch.setattr(loaded_documents, "COMPARED_AT_ONCE", 0)
+    again = deduplicate(documents, rule, judgements=(lambda: judgements) if is_judged else None)
+    assert sorted(again.removals) == sorted(result.removals)
     said = (kind, linkage, keep, is_judged, scopes)
     assert sorted(result.removals) == sorted(
         (int(d.key), int(d.kept), d.similarity) for d in expected

@@ -20,6 +20,10 @@ from textsim_db.text.tokens import Tokens
 SORTED_AT_ONCE = 20_000_000
 """The buckets that are sorted at once; each takes 8 bytes, and sorting takes as much again."""
 
+COMPARED_AT_ONCE = 1_000_000
+"""The candidates from which documents are chosen at once. Of more, only those with a match are read:
+of ten million documents half share a bucket by chance."""
+
 
 class LoadedDocuments:
     """Documents in memory, numbered in the order of their keys; copies are folded.
@@ -52,7 +56,8 @@ class LoadedDocuments:
         self.copies = CopyClasses(documents.take(np.flatnonzero(has_copies)))
         members = self._members(representatives)
         is_candidate = has_copies | np.isin(representatives, members.ids)
-        self.all_ids: Ids | None = np.sort(documents.take(np.flatnonzero(is_candidate)).values)
+        candidates = np.sort(documents.take(np.flatnonzero(is_candidate)).values)
+        self.all_ids: Ids | None = candidates if len(candidates) <= COMPARED_AT_ONCE else None
         self._listed, self.large = split_large(members, config.is_exact)
         self._sizes: Sizes | None = None
         if config.is_exact:
