@@ -75,7 +75,9 @@ class GrowingArray(Generic[Number]):
             self._file.flush()
             self._bound.used -= self._buffer.nbytes
         size = length * self._kind.itemsize
-        # A full disk is an error here. Later it would be a signal that ends the process.
-        os.posix_fallocate(self._file.fileno(), 0, size)
+        self._file.truncate(size)
+        if hasattr(os, "posix_fallocate"):  # macOS has none
+            # A full disk is an error here. Later it would be a signal that ends the process.
+            os.posix_fallocate(self._file.fileno(), 0, size)
         mapped = mmap.mmap(self._file.fileno(), size)
         return np.frombuffer(mapped, self._kind)

@@ -103,11 +103,11 @@ class LoadedDocuments:
         rounds = 1 + len(buckets.values) // SORTED_AT_ONCE
         bounds = np.linspace(-(2**31), 2**31, rounds + 1).astype(np.int64)
         owners = representatives.astype(np.int32)
-        found = [
+        rounds_shared = [
             _shared(_packed(buckets, owners, low, high))
             for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
         ]
-        packed = np.concatenate(found)
+        packed = np.concatenate(rounds_shared)
         values, ids = packed >> 32, packed.astype(np.int32)
         if self._parts is not None:
             numbers = np.unique(self._parts[self._text_of[ids]], return_inverse=True)[1]

@@ -84,7 +84,7 @@ class CorpusTools:
         """
         corpus = self._corpus
         matches = corpus.query(_written(text), max_results=10, scope=self._scope)
-        lowest = corpus.config.unique_from or corpus.config.threshold
+        lowest = corpus.config.twins_from
         same = [each for each in matches if not each.differs]
         outcome = Outcome.NEW
         if same:
