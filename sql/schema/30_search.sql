@@ -568,7 +568,8 @@ BEGIN
             c, CASE WHEN c.bands IS NULL THEN  -- all shingles of the text are looked up
                 textsim._stored_buckets(c, textsim._signature(c, shingle_values, 1e-9), part) ELSE '{}' END,
             shingle_values, form, NULL, textsim._count_shingles(form, shingle_values, c.unit, c.shingle_length), NULL,
-            NULL, k, language, part) s;
+            NULL, k, language, part) s
+        WHERE form <> '';  -- a text without words is similar to none
 END $$;
 COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
     IS 'Returns the k documents that are most similar to a text, and their exact similarity, best first, without a '

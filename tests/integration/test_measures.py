@@ -167,7 +167,7 @@ def test_sql_and_python_find_the_nearest(
     asked = [with_changes(texts[key], rng) for key in rng.sample(sorted(texts), 20)]
     for few in (1000, 5) if recall == 1 else (1000,):
         connection.execute(FEW.format(few).encode())
-        for text in [*asked, "word", "字 w1 w2", "w1 w2 not 8"]:
+        for text in [*asked, "", "word", "字 w1 w2", "w1 w2 not 8"]:
             k, scope = rng.choice([1, 10, 1000]), "a" if options else None
             found = corpus.nearest(text, k, scope=scope)
             assert db.manage("c").nearest(text, k, scope=scope) == found
