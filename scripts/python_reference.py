@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from functools import reduce
 from itertools import pairwise
@@ -17,14 +18,43 @@ from textsim_db import aio, errors, measures, spark
 MODULES: Final = {"": textsim_db, "measures.": measures, "spark.": spark, "aio.": aio}
 _SECTION = re.compile(r"^(Args|Raises|Examples):\n", re.MULTILINE)
 _ENUM = re.compile(r"<\w+\.\w+: (.*?)>")
+_SEVERAL: Final = 3
+"""An argument or error that as many functions describe with the same words is described once."""
+_SHARED_HEADING: Final = "Arguments and errors of several functions"
+# An argument of a function begins with a small letter; a field of a class with a capital letter.
+_FUNCTION_ITEM = re.compile(r"^- (?:`\w+` \(.*\): [a-z].*|raises .*)\n?", re.MULTILINE)
+_EMPTY_LINES = re.compile(r"\n{3,}")
 _ITEM = re.compile(r"^(?=\S)", re.MULTILINE)
 
 
 def python_texts() -> dict[str, str]:
-    """Return the texts of the public names by their headings; the errors have one heading together."""
+    """Return the texts of the public names by their headings.
+
+    The errors have one heading together. So have the arguments and errors that the docstrings of
+    several functions describe alike: the functions leave them out.
+    """
     names = {f"{place}{name}" for place, module in MODULES.items() for name in _public(module)}
     names = {name for name in names if name not in _errors()} | {"errors"}
-    return {name: "\n\n".join(filter(None, _parts(name))) for name in names}
+    texts = {name: "\n\n".join(filter(None, _parts(name))) for name in names}
+    counts = Counter(item for text in texts.values() for item in _FUNCTION_ITEM.findall(text))
+    frequent = sorted((item for item in counts if counts[item] >= _SEVERAL), key=counts.__getitem__)
+    shared = sorted({_subject(item): item for item in frequent}.values(), key=_by_kind)
+    left = {
+        name: _EMPTY_LINES.sub(
+            "\n\n", _FUNCTION_ITEM.sub(lambda item: "" if item[0] in shared else item[0], text)
+        )
+        for name, text in texts.items()
+    }
+    return left | {_SHARED_HEADING: "".join(shared)}
+
+
+def _subject(item: str) -> str:
+    """Return what must not be described twice: the name of an argument, or an error and its reason."""
+    return item if item.startswith("- raises") else item.partition("`: ")[0].partition(" (")[0]
+
+
+def _by_kind(item: str) -> tuple[bool, str]:
+    return item.startswith("- raises"), item
 
 
 def _public(module: Any) -> list[str]:
@@ -54,7 +84,7 @@ def _errors() -> dict[str, str]:
 
 
 def _class_parts(owner: str, kind: Any) -> Iterator[str]:
-    """Yield the docstring of a class, its fields, and its methods below headings of their own.
+    """Yield the docstring of a class, its fields, and its methods; long ones have headings.
 
     A method that is derived from another, such as a coroutine, is described there.
     """
@@ -66,10 +96,21 @@ def _class_parts(owner: str, kind: Any) -> Iterator[str]:
         for name, member in methods.items()
         if isinstance(member, property)
     }
-    yield "\n".join(f"- `{name}` ({type_}): {doc}" for name, (type_, doc) in fields.items())
+    described = {
+        name: "\n\n".join(_function_parts(method))
+        for name, method in methods.items()
+        if inspect.isroutine(method)
+    }
+    short = {name: text for name, text in described.items() if "\n" not in text}
+    yield "\n".join(
+        [
+            *(f"- `{name}` ({type_}): {doc}" for name, (type_, doc) in fields.items()),
+            *(f"- {text}" for text in short.values()),
+        ]
+    )
     for name, method in methods.items():
-        if inspect.isroutine(method):
-            yield f"#### {owner}.{name}\n" + "\n\n".join(_function_parts(method))
+        if inspect.isroutine(method) and name not in short:
+            yield f"#### {owner}.{name}\n{described[name]}"
 
 
 def _members(kind: Any) -> Iterator[tuple[str, Any]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ _SECTIONS = re.compile(r"^(?=#{2,3} )", re.M)
 _EXAMPLES = re.compile(r"^(```|<!-- (not )?run)", re.M)
 _OPERATORS = {">", "|", "<", "&&", ";"}
 _COMMON = ("database_url", "as_json", "log_json", "log_level", "help")
+_SEVERAL = "Options of several commands"
+_ANCHOR = _SEVERAL.lower().replace(" ", "-")
 _COMMANDS_INTRODUCTION = """\
 # Commands
 
@@ -72,17 +75,43 @@ def commands_page() -> str:
         *logs.declared_by(logs.declare_options),
     ]
     common = [option for option in options if option.name in _COMMON]
-    parts = [_COMMANDS_INTRODUCTION, _parameter_list(common)]
+    shared = _shared_descriptions(commands.values())
+    parts = [_COMMANDS_INTRODUCTION, _list(map(_parameter, common))]
+    parts += [f"## {_SEVERAL}\n", _list(shared.values())]
     panels = dict.fromkeys(command.rich_help_panel for command in commands.values())
     for panel in filter(None, panels):
         parts.append(f"## {panel}\n")
         for name, command in commands.items():
             if commands[name.split()[0]].rich_help_panel == panel:
-                parts += _command_parts(name, command)
+                parts += _command_parts(name, command, shared)
     return "\n".join(parts)
 
 
-def _command_parts(name: str, command: Any) -> Iterator[str]:
+def _shared_descriptions(commands: Iterable[Any]) -> dict[str, str]:
+    """Return the descriptions that several commands have, by the name of the option or argument.
+
+    Descriptions that differ in the default only are one. Of two for one name, the more frequent counts.
+    """
+    texts = [
+        (parameter.opts[0], _parameter(parameter))
+        for command in commands
+        if not hasattr(command, "commands")
+        for parameter in _own_parameters(command)
+    ]
+    counts = Counter((name, _without_default(text)) for name, text in texts)
+    shared: dict[str, str] = {}
+    for name, text in texts:
+        count = counts[name, _without_default(text)]
+        if count > max(1, counts[name, _without_default(shared.get(name, ""))]):
+            shared[name] = text
+    return dict(sorted(shared.items(), key=lambda item: item[0].startswith("-")))
+
+
+def _without_default(text: str) -> str:
+    return text.partition(" Default:")[0]
+
+
+def _command_parts(name: str, command: Any, shared: Mapping[str, str]) -> Iterator[str]:
     level = "#" * (2 + len(name.split()))
     yield f"{level} textsim {name}"
     if hasattr(command, "commands"):
@@ -91,10 +120,29 @@ def _command_parts(name: str, command: Any) -> Iterator[str]:
     words = ["textsim", name, "[OPTIONS]", *map(_argument_name, _arguments(command))]
     yield f"`{' '.join(words)}`\n"
     yield "\n\n".join(map(_paragraph, command.help.strip().split("\n\n"))) + "\n"
-    own = [parameter for parameter in command.params if parameter.name not in _COMMON]
+    options = {parameter.opts[0]: _parameter(parameter) for parameter in _own_parameters(command)}
+    own = {
+        option: text for option, text in options.items() if not _is_shared(text, shared.get(option))
+    }
+    named = [f"`{option}`" for option in options if option not in own and option.startswith("-")]
+    of_several = [f"[of several commands](#{_ANCHOR}): {', '.join(named)}."] if named else []
     if own:
         yield "Options:\n"
-        yield _parameter_list(own)
+        yield _list([*own.values(), *of_several])
+    elif named:
+        yield f"Options {of_several[0]}\n"
+
+
+def _is_shared(text: str, shared: str | None) -> bool:
+    if text.endswith(" Default: unchanged."):
+        return _without_default(text) == _without_default(shared or "")
+    return text == shared
+
+
+def _own_parameters(command: Any) -> list[Any]:
+    """Return the parameters that not every command has, arguments first."""
+    own = [parameter for parameter in command.params if parameter.name not in _COMMON]
+    return sorted(own, key=lambda parameter: parameter.param_type_name != "argument")
 
 
 def _paragraph(text: str) -> str:
@@ -112,9 +160,8 @@ def _argument_name(argument: Any) -> str:
     return name if argument.required else f"[{name}]"
 
 
-def _parameter_list(parameters: Sequence[Any]) -> str:
-    arguments_first = sorted(parameters, key=lambda p: p.param_type_name != "argument")
-    return "".join(f"- {_parameter(parameter)}\n" for parameter in arguments_first)
+def _list(items: Iterable[str]) -> str:
+    return "".join(f"- {item}\n" for item in items)
 
 
 def _parameter(parameter: Any) -> str:

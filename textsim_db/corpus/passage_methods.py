@@ -40,7 +40,7 @@ class PassageMethods(CheckedArguments):
             text: the text to compare; it is not stored.
             min_words: the words of the shortest passage; by default `passages`, and not fewer.
             max_results: the largest number of passages; None returns all.
-            scope: only documents of this scope are compared; a scoped corpus requires it.
+            scope: only documents of this scope match; a scoped corpus requires it.
             max_documents: do not read the documents of a run that more documents have, such as a header.
                 The attribute `common` of the result lists these runs too. A passage that is partly in
                 such a run may be missed. None reads all documents.
@@ -167,7 +167,7 @@ class PassageMethods(CheckedArguments):
         Args:
             records: pairs of key and text, which are read as they are needed.
             min_words: the words of the shortest passage; by default `passages`, and not fewer.
-            scope: only documents of this scope are compared; a scoped corpus requires it.
+            scope: only documents of this scope match; a scoped corpus requires it.
             max_documents: do not read the documents of a run that more documents have, as in passages().
                 Each record has the runs that were left out of its search.
 

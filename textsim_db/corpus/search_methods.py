@@ -260,7 +260,7 @@ class SearchMethods(CheckedArguments):
         that share most buckets come first. language and scope are those of query().
 
         Raises:
-            DocumentError: the text could not be stored.
+            DocumentError: the text could not be stored, for example because of a NUL character.
             ConfigurationError: the language is unknown, or the corpus does not identify languages.
 
         Examples:
@@ -314,7 +314,7 @@ class SearchMethods(CheckedArguments):
         if the text has no words.
 
         Raises:
-            DocumentError: the text could not be stored.
+            DocumentError: the text could not be stored, for example because of a NUL character.
         """
         from textsim_db.sketch import sketch_texts
 
@@ -326,7 +326,7 @@ class SearchMethods(CheckedArguments):
         An array of int32 of shape (bands,), or (0,) if the text has no words.
 
         Raises:
-            DocumentError: the text could not be stored.
+            DocumentError: the text could not be stored, for example because of a NUL character.
         """
         from textsim_db.sketch import sketch_texts
 
