@@ -9,9 +9,7 @@ from pathlib import Path
 import psycopg
 
 import textsim_db as ts
-from tests.crash.checks import (
-    Findings,
-)
+from tests.crash.checks import Findings
 from tests.crash.scenarios import Inline, Load, Queue, Rebuild, Unique, Work
 from tests.crash.stage import FIRST, Stage
 

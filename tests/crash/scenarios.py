@@ -18,15 +18,7 @@ from tests.crash.checks import (
     check_searches,
     documents,
 )
-from tests.crash.stage import (
-    REBUILT_DOCUMENTS,
-    SETTINGS,
-    Running,
-    Stage,
-    is_at_work,
-    pending,
-    wait,
-)
+from tests.crash.stage import REBUILT_DOCUMENTS, SETTINGS, Running, Stage, is_at_work, pending, wait
 from tests.crash.works import Changes
 from tests.support import unique_writers
 from tests.support.connections import Connection

@@ -18,9 +18,7 @@ import psutil
 import psycopg
 
 from tests.crash import works
-from tests.crash.checks import (
-    Findings,
-)
+from tests.crash.checks import Findings
 from tests.crash.works import Job, read
 from tests.support.connections import Connection
 from tests.support.embedded import postmaster

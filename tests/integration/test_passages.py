@@ -272,11 +272,7 @@ def test_wrong_arguments_are_refused(db: ts.Database, connection: Connection) ->
             lambda: characters.passages("a text", 7),
             call.format("of characters", 7),
         ),
-        (
-            "has no passages",
-            lambda: without.passages("a text"),
-            call.format("without", 8),
-        ),
+        ("has no passages", lambda: without.passages("a text"), call.format("without", 8)),
         (
             "max_documents is 0",
             lambda: list(words.shared_passages(max_documents=0)),

@@ -15,12 +15,7 @@ from tests.support.proxy import Proxy, cut_commit
 from tests.support.sampling import sample
 from tests.support.sources import expected_forms, index_all_pending, stored_forms
 from tests.support.threads import in_thread
-from tests.support.waiting import (
-    CLIENT_WAITS_FOR_A_LOCK,
-    LOCKS,
-    wait_for,
-    wait_until,
-)
+from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, LOCKS, wait_for, wait_until
 
 
 def test_a_load_that_the_server_ends_for_a_deadlock_is_repeated(

@@ -285,10 +285,7 @@ def test_a_scope_that_was_null_and_becomes_empty_counts(
 
 @pytest.mark.parametrize("is_unique", [False, True])
 def test_answers_and_messages_tell_nothing_of_another_scope(
-    db: ts.Database,
-    connection: Connection,
-    caplog: pytest.LogCaptureFixture,
-    is_unique: bool,
+    db: ts.Database, connection: Connection, caplog: pytest.LogCaptureFixture, is_unique: bool
 ) -> None:
     key, others, word = "secretkey", "secretscope", "secretword"
     corpus = create(db, is_unique=is_unique, passages=5)

@@ -20,10 +20,7 @@ SETTINGS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_the_server_finds_what_the_kernels_find(
-    db: ts.Database,
-    rng: random.Random,
-    monkeypatch: pytest.MonkeyPatch,
-    settings: dict[str, Any],
+    db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
 ) -> None:
     corpus = db.create_corpus("c", guards=["numbers", "negations"], **settings)
     scope: dict[str, Any] = {"scope": "one"} if corpus.config.scoped else {}

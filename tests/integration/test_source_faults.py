@@ -91,9 +91,7 @@ def test_changes_are_retried_until_a_fault_of_the_server_is_over(
     )
     connection.execute("INSERT INTO t SELECT i, 'row ' || i FROM generate_series(100, 200) i")
     with running_worker(db):
-        wait_for(
-            lambda: connection.execute("SELECT FROM met WHERE last_value > 4").rowcount,
-        )
+        wait_for(lambda: connection.execute("SELECT FROM met WHERE last_value > 4").rowcount)
         connection.execute("DROP TABLE trouble")
         wait_for(lambda: len(corpus) == 106)
     assert corpus.failures() == []

@@ -16,13 +16,7 @@ from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.truth import brute_force
-from textsim_db.measures import (
-    document_frequencies,
-    idf_weights,
-    jaccard,
-    shingles,
-    words,
-)
+from textsim_db.measures import document_frequencies, idf_weights, jaccard, shingles, words
 from textsim_db.read import corpus_statistics
 from textsim_db.read.measure_recall import distribution
 

@@ -27,8 +27,7 @@ def unique_corpus(db: ts.Database, **settings: Any) -> ts.Corpus:
 
 
 @pytest.fixture(
-    params=sample([{}, {"recall": 0.95}, {"shingle": "char:5"}], 3),
-    ids=["exact", "bands", "char"],
+    params=sample([{}, {"recall": 0.95}, {"shingle": "char:5"}], 3), ids=["exact", "bands", "char"]
 )
 def titles(request: pytest.FixtureRequest, db: ts.Database) -> ts.Corpus:
     return unique_corpus(db, **request.param)

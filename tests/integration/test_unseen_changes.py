@@ -16,12 +16,7 @@ import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.sampling import sample
-from tests.support.sources import (
-    Mender,
-    in_both_modes,
-    mending,
-    text_of,
-)
+from tests.support.sources import Mender, in_both_modes, mending, text_of
 from textsim_db.db.engine import autocommit
 from textsim_db.sync import read_source
 

@@ -15,11 +15,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.sources import (
-    index_all_pending,
-    make_table,
-    text_of,
-)
+from tests.support.sources import index_all_pending, make_table, text_of
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
 from tests.support.workers import running_worker
 from textsim_db.sync import read_source, report_worker, step_faults

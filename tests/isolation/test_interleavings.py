@@ -224,10 +224,7 @@ def test_a_worker_skips_a_document_that_a_user_has_locked(scene: Scene) -> None:
     a.commit()
     b.end()
     # The document keeps the text that was written last, until it is compared with the table.
-    assert scene.forms() in (
-        {"k": "by hand", "l": "first"},
-        {"k": "second", "l": "first"},
-    )
+    assert scene.forms() in ({"k": "by hand", "l": "first"}, {"k": "second", "l": "first"})
     scene.corpus.reconcile()
     wait_for_postponed(scene.connection)
     scene.settle()

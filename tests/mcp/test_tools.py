@@ -12,13 +12,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.mcp import (
-    Refused,
-    calling,
-    over_http,
-    over_stdio,
-    tool_server,
-)
+from tests.support.mcp import Refused, calling, over_http, over_stdio, tool_server
 
 READING = ["check_before_write", "search", "passages", "compare", "doubtful", "status"]
 WRITING = ["remember", "judge", "forget"]

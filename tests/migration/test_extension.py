@@ -319,10 +319,7 @@ def without_triggers(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 def test_a_database_of_another_encoding_is_refused(extensible: Extensible) -> None:
     options = "ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
-    with (
-        extensible.database(options) as url,
-        pytest.raises(psycopg.errors.UntranslatableCharacter),
-    ):
+    with extensible.database(options) as url, pytest.raises(psycopg.errors.UntranslatableCharacter):
         extend(url)
 
 

@@ -9,13 +9,7 @@ from psycopg import errors as pg
 from typer.testing import CliRunner
 
 import textsim_db as ts
-from tests.support.roles import (
-    FOX,
-    RIGHTS,
-    Stage,
-    as_role,
-    rows_and_rights,
-)
+from tests.support.roles import FOX, RIGHTS, Stage, as_role, rows_and_rights
 from textsim_db.cli import app
 from textsim_db.corpus.database import URL_VARIABLE
 

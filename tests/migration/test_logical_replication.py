@@ -47,10 +47,7 @@ def logical_server() -> Iterator[Server]:
 @contextmanager
 def published(server: Server) -> Iterator[Connection]:
     """Lend a connection to a database that publishes the table post."""
-    with (
-        server.database("") as address,
-        psycopg.connect(address, autocommit=True) as publisher,
-    ):
+    with server.database("") as address, psycopg.connect(address, autocommit=True) as publisher:
         publisher.execute(TABLE)
         publisher.execute("CREATE PUBLICATION posts FOR TABLE post")
         # In one server, a subscription would wait for itself if it created the slot.

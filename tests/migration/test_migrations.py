@@ -214,21 +214,13 @@ def test_documents_survive_a_downgrade_and_an_upgrade(
 
 
 OBJECTS_OF_USERS = [
-    (
-        "CREATE VIEW mine AS SELECT textsim.jaccard('news', 'a b', 'a b')",
-        "view mine",
-        "VIEW mine",
-    ),
+    ("CREATE VIEW mine AS SELECT textsim.jaccard('news', 'a b', 'a b')", "view mine", "VIEW mine"),
     (
         "CREATE MATERIALIZED VIEW mine AS SELECT * FROM textsim.document_1",
         "materialized view mine",
         "MATERIALIZED VIEW mine",
     ),
-    (
-        "CREATE INDEX mine ON article (cardinality(textsim.words(body)))",
-        "index mine",
-        "INDEX mine",
-    ),
+    ("CREATE INDEX mine ON article (cardinality(textsim.words(body)))", "index mine", "INDEX mine"),
     (
         "CREATE TABLE mine (a text DEFAULT textsim.jaccard('news', 'a b', 'a b')::text)",
         "default value for column a of table mine",

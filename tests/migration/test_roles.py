@@ -11,11 +11,7 @@ import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.support.roles import (
-    FOX,
-    TEXTS,
-    Stage,
-)
+from tests.support.roles import FOX, TEXTS, Stage
 
 
 def test_a_reader_searches_like_the_owner(stage: Stage) -> None:

@@ -10,13 +10,7 @@ import pytest
 from psycopg import errors as pg, sql
 
 import textsim_db as ts
-from tests.support.roles import (
-    FOX,
-    Stage,
-    as_role,
-    new_stage,
-    truncate_name,
-)
+from tests.support.roles import FOX, Stage, as_role, new_stage, truncate_name
 from tests.support.sampling import sample
 from tests.support.servers import Server
 

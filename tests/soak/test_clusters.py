@@ -13,10 +13,7 @@ from tests.support.sampling import sample
 STEPS = 300 if float(os.environ.get("TEXTSIM_TEST_SECONDS", "2")) < 60 else 5000
 
 
-@pytest.mark.parametrize(
-    ("kind", "linkage", "mode"),
-    sample(clusters.LIVES[::7], 2, "more"),
-)
+@pytest.mark.parametrize(("kind", "linkage", "mode"), sample(clusters.LIVES[::7], 2, "more"))
 def test_clusters_are_right_after_writers_and_kills(
     db: ts.Database, seed: int, monkeypatch: pytest.MonkeyPatch, kind: str, linkage: str, mode: str
 ) -> None:

@@ -240,11 +240,7 @@ EVENTS = (
     Event("all rows are updated", update_all, 90),
     Event("all rows are updated after an empty log", update_all_after_an_empty_log, 90),
     Event("the server is away for 20 s", lose_server, 45),
-    Event(
-        "the disk is full for 20 s",
-        fill_disk,
-        90,
-    ),
+    Event("the disk is full for 20 s", fill_disk, 90),
     Event("a worker is killed for 20 s", partial(kill_workers, count=1), 30),
     Event("a worker is stopped for 20 s", stop_worker, 30),
     Event("all workers are killed for 20 s", kill_workers, 45),

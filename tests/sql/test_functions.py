@@ -77,13 +77,7 @@ CHANGES = {
     "drop_corpus": ("'c'", {0: "name of the corpus"}),
     "attach": (
         "'c', 't', 'id', 'body', NULL, 'refuse'",
-        {
-            0: "name of the corpus",
-            1: "table",
-            2: "table",
-            3: "table",
-            5: "existing",
-        },
+        {0: "name of the corpus", 1: "table", 2: "table", 3: "table", 5: "existing"},
     ),
     "detach": ("'c', 't'", {0: "name of the corpus", 1: "not attached"}),
     "judge": (
@@ -210,11 +204,7 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
                 ("pairs", ""),
             )
             for corpus, code, message in (
-                (
-                    "c",
-                    "de",
-                    'corpus "c" does not identify languages',
-                ),
+                ("c", "de", 'corpus "c" does not identify languages'),
                 ("auto", "DE", 'language is "DE"; expected a code of ISO 639, such as "en"'),
                 ("auto", "", 'language is ""; expected a code of ISO 639, such as "en"'),
             )

@@ -72,8 +72,7 @@ def test_millions_of_marks_take_linear_time(shared_connection: Connection, marks
 
 
 @pytest.mark.parametrize(
-    "alphabet",
-    sample([ALPHABET, JAMO + MARKS, JAMO, "\u1161", "ﷺ", "漢\u0301", "a é-"], 7),
+    "alphabet", sample([ALPHABET, JAMO + MARKS, JAMO, "\u1161", "ﷺ", "漢\u0301", "a é-"], 7)
 )
 def test_texts_of_several_pieces_have_the_same_normal_form_in_sql(
     shared_connection: Connection, alphabet: str, rng: random.Random

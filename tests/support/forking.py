@@ -45,11 +45,7 @@ def run_script(script: str, url: str) -> tuple[int, str, str]:
     """Run a script, return its exit status, output and errors, and end its children."""
     command = [sys.executable, "-c", START + script, url]
     with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
             output, errors = process.communicate(timeout=PATIENCE)

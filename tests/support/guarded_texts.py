@@ -34,11 +34,7 @@ def guard_of(text: str, guards: tuple[str, ...]) -> tuple[object, ...]:
     words = text.split()
     runs = {tuple(run) for is_number, run in groupby(words, str.isdigit) if is_number}
     negations = sum(word in ("not", "never") for word in words)
-    seen = {
-        "numbers": runs,
-        "negations": negations,
-        "words": set(words).intersection(GUARD_WORDS),
-    }
+    seen = {"numbers": runs, "negations": negations, "words": set(words).intersection(GUARD_WORDS)}
     return tuple(seen[guard] for guard in guards)
 
 

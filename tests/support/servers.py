@@ -73,10 +73,7 @@ class Server:
     def create(self, name: str, options: str = "") -> str:
         """Create a database with the options of CREATE DATABASE and return its address."""
         self.execute(
-            sql.SQL("CREATE DATABASE {} {}").format(
-                sql.Identifier(name),
-                sql.SQL(options),
-            )
+            sql.SQL("CREATE DATABASE {} {}").format(sql.Identifier(name), sql.SQL(options))
         )
         return self.address(name)
 

@@ -34,11 +34,7 @@ def expected_forms(connection: Connection, table: str, key: str = "id", text: st
     """Return the normal form of each text of a table, by key."""
     query = sql.SQL(
         "SELECT {key}::text, textsim.normal_form({text}) FROM {table} WHERE {text} IS NOT NULL"
-    ).format(
-        key=sql.Identifier(key),
-        text=sql.Identifier(text),
-        table=sql.SQL(table),
-    )
+    ).format(key=sql.Identifier(key), text=sql.Identifier(text), table=sql.SQL(table))
     return dict(connection.execute(query).fetchall())
 
 

@@ -10,14 +10,7 @@ from hypothesis import given, strategies as st
 from tests.support.html import Html
 from tests.support.random_texts import random_text
 from textsim_db.errors import ConfigurationError, DocumentError
-from textsim_db.measures import (
-    MEASURES,
-    jaccard,
-    levenshtein,
-    shingles,
-    signature_estimate,
-    words,
-)
+from textsim_db.measures import MEASURES, jaccard, levenshtein, shingles, signature_estimate, words
 from textsim_db.measures.explanation import explain
 from textsim_db.measures.word_diff import Change, differences, tokens
 from textsim_db.review.report_pages import comparison_page

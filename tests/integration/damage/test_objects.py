@@ -151,7 +151,7 @@ CHANGES = {
         "DROP INDEX textsim.band_1_bucket; CREATE INDEX band_1_bucket ON textsim.band_1 (bucket)",
     ],
     "trigger textsim.document_1.passage_delete": [
-        "ALTER TABLE textsim.document_1 DISABLE TRIGGER passage_delete",
+        "ALTER TABLE textsim.document_1 DISABLE TRIGGER passage_delete"
     ],
     "sequence textsim.document_1_id_seq": ["SELECT setval('textsim.document_1_id_seq', 2)"],
     "table textsim.document_1": [
