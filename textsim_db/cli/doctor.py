@@ -131,7 +131,6 @@ def examine(database_url: str | None) -> Findings:
 
 
 def _has_schema(engine: Engine) -> bool:
-    """Say whether the database has the schema of this version, and this role may use it."""
     from textsim_db.db import schema
 
     try:

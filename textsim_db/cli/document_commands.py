@@ -100,7 +100,6 @@ def add_documents(
 
 
 def print_report(corpus: str, report: AddReport, refusals: Refusals, seconds: float) -> None:
-    """Print what became of the documents, and the first that were refused or left out."""
     print_result(
         _summary(report, refusals.count, seconds),
         corpus=corpus,
@@ -124,7 +123,6 @@ def print_report(corpus: str, report: AddReport, refusals: Refusals, seconds: fl
 
 
 def without_words_note(number: int) -> str:
-    """Return what becomes of documents without words."""
     verb = "matches" if number == 1 else "match"
     return f"{count(number, 'document')} without words {verb} nothing"
 
@@ -367,7 +365,6 @@ EXPIRE = Operation(
 
 
 def _check_usage(settings: PartialSettings, create: bool, scope: str | None) -> None:
-    """Raise BadParameter for options that exclude each other, before any file is read."""
     if settings and not create:
         raise misused(
             flag_of(next(iter(settings))),

@@ -83,7 +83,6 @@ class _Handler(logging.Handler):
 
 @contextmanager
 def log_to_stderr() -> Iterator[None]:
-    """Write all log records to standard error, in the format and of the level of the options."""
     log_options.json, log_options.level, log_options.command = False, None, ""
     handler = _Handler()
     for name in _DRIVERS:
@@ -158,13 +157,11 @@ def declare_options(
 
 @cache
 def declared_by(function: Callable[..., None]) -> list[Any]:
-    """Return the options that a function declares."""
     return without_pydantic(_command_of(function).params)
 
 
 @cache
 def _command_of(function: Callable[..., None]) -> Any:
-    """Return the command that Typer makes of a function."""
     app = typer.Typer(add_completion=False)
     app.command()(function)
     return typer.main.get_command(app)
@@ -230,7 +227,6 @@ class Command(TyperCommand):
 
     @property
     def params(self) -> list[Any]:
-        """The parameters of the function."""
         return declared_by(self._load())
 
     @params.setter
@@ -239,7 +235,6 @@ class Command(TyperCommand):
 
     @property
     def callback(self) -> Any:
-        """The function, as Typer calls it."""
         return _command_of(self._load()).callback
 
     @callback.setter

@@ -122,7 +122,6 @@ def read_one_text(name: str, action: str) -> str:
 
 
 def searched_text(text: str | None, file: str | None) -> str:
-    """Return the text of a search, given as an argument or in a file."""
     if (text is None) == (file is None):
         raise misused("TEXT", "give either a text or --file")
     name = "-" if text == "-" else file

@@ -152,7 +152,6 @@ class Call:
 
 
 def as_command(operation: Operation) -> Callable[[], None]:
-    """Return a function that Typer takes for the command of an operation."""
     return postponed(partial(_declaration, operation), operation.method, operation.help)
 
 

@@ -37,7 +37,6 @@ _LAST_PORT = 65535
 
 
 def misused(option: str, message: str) -> typer.BadParameter:
-    """Return the error of an option or an argument that does not go with the others."""
     return typer.BadParameter(message, param_hint=option)
 
 
@@ -354,12 +353,10 @@ def with_settings(
 
 
 def complete(settings: PartialSettings) -> CorpusConfig:
-    """Return the settings of a new corpus; raises ConfigurationError unless one can have them."""
     return _with_lists(settings).complete()
 
 
 def check_existing(corpus: Corpus, settings: PartialSettings) -> None:
-    """Raise CorpusExists unless the corpus has these settings."""
     _with_lists(settings).check_same(corpus.name, corpus.config)
 
 
@@ -395,7 +392,6 @@ def _present(settings: dict[str, Any]) -> PartialSettings:
 
 
 def flag_of(name: str) -> str:
-    """Return the option of a setting."""
     return f"--{metadata_of(name)['flag'] or name.removeprefix('is_').replace('_', '-')}"
 
 

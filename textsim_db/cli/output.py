@@ -115,7 +115,6 @@ def _write_plain(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> Table:
-    """Return rows as a table, with numbers aligned to the right and texts in full."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -130,7 +129,6 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | No
 
 
 def cell(value: Any) -> str:
-    """Return a value as a table shows it; None is empty."""
     if value is None:
         return ""
     if isinstance(value, Setting):
@@ -145,7 +143,6 @@ def cell(value: Any) -> str:
 
 
 def bar(share: float) -> str:
-    """Return a share of 1 as a bar in a column of fixed width."""
     return f"{'█' * round(_BAR * share):<{_BAR}}"
 
 

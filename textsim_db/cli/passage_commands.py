@@ -271,7 +271,6 @@ class _RecordCounts:
         return f"{shared}; their coverage: {', '.join(ranges)}"
 
     def numbers(self) -> dict[str, Any]:
-        """Return the numbers by name; of each range of coverage with its lower limit."""
         limits = map(str, (0, *_COVERAGE_LIMITS))
         by_coverage = dict(zip(limits, self.by_coverage, strict=True))
         return {

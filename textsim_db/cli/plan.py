@@ -246,7 +246,6 @@ def _write_report(report: RecallReport, banding: Bands | None, form: Format) -> 
 
 
 def _tenths(histogram: list[int]) -> list[tuple[str, int]]:
-    """Return the numbers of pairs in steps of 0.1 of similarity; the last step includes 1."""
     pairs = [sum(histogram[i : i + 10]) for i in range(0, 90, 10)] + [sum(histogram[90:])]
     return [(f"{i / 10:.1f} to {i / 10 + 0.1:.1f}", number) for i, number in enumerate(pairs)]
 

@@ -72,7 +72,6 @@ class Measured(Protocol):
 
 @contextmanager
 def progress(action: str, noun: str) -> Iterator[Show]:
-    """Yield a function that shows the number done."""
     if log_options.json:
         yield _Records(action, noun)
     elif sys.stderr.isatty():
@@ -200,7 +199,6 @@ def print_changes(corpus: str, report: ChangeReport, seconds: float, **fields: A
 
 
 def exit_if_set_aside(report: ChangeReport) -> None:
-    """End with status 1 if documents were set aside."""
     if report.refused:
         print_message("textsim pending shows why documents were set aside", logging.WARNING)
         raise typer.Exit(1)

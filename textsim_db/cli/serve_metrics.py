@@ -24,7 +24,6 @@ _TEXT = "text/plain; charset=utf-8"
 
 
 def exposition(metrics: Iterable[results.Metric]) -> str:
-    """Return metrics, ordered by name, in the text format of Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Families(metrics))
     return generate_latest(registry).decode()

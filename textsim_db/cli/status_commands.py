@@ -203,7 +203,6 @@ class _Sample:
 
     @property
     def lags(self) -> Iterator[float]:
-        """For how long the oldest changes of each corpus wait, in seconds."""
         for state in self.states:
             yield state.activity.lag or 0
             yield state.activity.cluster_lag or 0
@@ -292,7 +291,6 @@ def _worker_row(worker: WorkerState) -> tuple[str, ...]:
 
 
 def as_text_note(corpus: str, status: Status) -> str:
-    """Return what ids would save for the documents that are stored as text."""
     return (
         f'corpus "{shown(corpus)}": {count(status.as_text, "document")} stored as text; textsim worker '
         f"or CALL textsim.index_pending('{shown(corpus)}') gives their words ids, which save space "

@@ -120,7 +120,6 @@ def _uses() -> Iterator[Use]:
 
 @contextmanager
 def temporary_corpus(db: Database, settings: CorpusSettings) -> Iterator[Corpus]:
-    """Lend a new corpus, and drop it afterwards."""
     from textsim_db.db import stored_corpus
     from textsim_db.text.left_out_words import with_lists
     from textsim_db.write.temporary_corpora import temporary_name
@@ -145,7 +144,6 @@ def _texts() -> tuple[str, ...]:
 
 @contextmanager
 def _corpus(db: Database, settings: CorpusSettings) -> Iterator[Corpus]:
-    """Lend a corpus of some texts."""
     with temporary_corpus(db, settings) as corpus:
         corpus.add_many((str(number), text) for number, text in enumerate(_texts()))
         yield corpus

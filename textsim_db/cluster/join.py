@@ -52,7 +52,6 @@ class CopyClasses:
         return joined([self.classes.take(places), single_classes]).take(np.argsort(order))
 
     def sizes_of(self, representatives: Ids) -> Int64Array:
-        """Return the number of documents that each representative stands for."""
         sizes = np.ones(len(representatives), np.int64)
         has_copies = is_among(representatives, self.representatives)
         places = np.searchsorted(self.representatives, representatives[has_copies])
@@ -60,7 +59,6 @@ class CopyClasses:
         return sizes
 
     def representatives_of(self, ids: Ids) -> Ids:
-        """Return the representative of each document, or the document itself if it has no copies."""
         result = ids.copy()
         is_copy = is_among(ids, self._copies)
         places = np.searchsorted(self._copies, ids[is_copy])

@@ -107,7 +107,6 @@ def _is_missing(value: Any) -> bool:
 
 
 def _number(value: Any) -> int | float | None:
-    """Return a value as a number, or None if it is not a number."""
     if isinstance(value, str):
         with suppress(ValueError):
             return int(value)

@@ -86,11 +86,9 @@ class _Clusters:
         return self._cluster_of[node]
 
     def all(self) -> list[tuple[Ids, float]]:
-        """Return the members of each cluster of two or more, and its weakest link."""
         return [(np.array(self._members[x]), weakest) for x, weakest in self._weakest.items()]
 
     def _merge(self, x: int, y: int, similarity: float) -> None:
-        """Merge the smaller of two clusters into the larger."""
         if self._size(x) < self._size(y):
             x, y = y, x
         for node in self._members[y]:
@@ -126,7 +124,6 @@ class Group(NamedTuple):
     """With linkage "kept", the document that is kept."""
 
     def with_keys(self, key_of: Callable[[int], Key]) -> Cluster[Key]:
-        """Return the cluster with keys in the place of ids."""
         keys = tuple(sorted(map(key_of, self.ids.tolist())))
         return Cluster(keys, self.weakest, None if self.kept is None else key_of(self.kept))
 

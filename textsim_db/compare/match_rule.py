@@ -62,7 +62,6 @@ def sums_of_pairs(rows: Rows, left: Int64Array, right: Int64Array) -> Sums:
 
 @kernel
 def _sums(rows: Rows, left: Int64Array, right: Int64Array, spread: int) -> Int64Array:
-    """Return the columns of Sums."""
     sums = np.empty((5, len(left)), np.int64)
     counts = _empty_counts(2 * longest(rows.offsets), spread)
     distinct, squares = 0, 0
@@ -168,7 +167,6 @@ class Criterion(NamedTuple):
     """Only documents with equal guards are candidates, because others are never merged."""
 
     def accepted(self, values: FloatArray) -> BoolArray:
-        """Say which values are those of matches."""
         sign = -1.0 if self.measure.is_distance else 1.0
         return which_match(sign * values, sign * self.threshold)
 

@@ -96,7 +96,6 @@ def _lists_of(prefixes: _Prefixes, groups: Int64Array, shingle_counts: Int64Arra
 
 
 def _runs(elements: HashArray) -> tuple[Int64Array, Int64Array]:
-    """Return the starts and the lengths of the runs of equal elements."""
     starts = np.flatnonzero(begins_run(elements))
     return starts, np.diff(starts, append=len(elements))
 
@@ -148,7 +147,6 @@ def _place_of(mixed: np.uint64) -> np.uint64:
 def _write_elements(
     rows: Rows, document: int, frequencies: npt.NDArray[np.uint32], elements: HashArray
 ) -> int:
-    """Write the hashes of a document's shingles, and return their number."""
     count = rolling_hashes(rows, document, _BASE, elements)
     for k in range(count):
         mixed = elements[k] * np.uint64(_BASE)

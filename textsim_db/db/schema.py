@@ -98,7 +98,6 @@ def head() -> str:
 
 
 def current(connection: Connection) -> str | None:
-    """Return the revision of the schema in a database, or None if it has no schema."""
     if not _answer(connection, statements.HAS_REVISION):
         return None
     revision = _answer(connection, statements.REVISION)
@@ -186,7 +185,6 @@ def other_owner(connection: Connection) -> OtherOwner | None:
 
 
 def _answer(connection: Connection, statement: LiteralString) -> Any:
-    """Return the value of a statement's only row, None if it returns no row."""
     row = connection.execute(statement).fetchone()
     return None if row is None else row[0]
 
@@ -231,7 +229,6 @@ def downgrade(engine: Engine, revision: str = "base") -> None:
 
 
 def _remove(engine: Engine) -> None:
-    """Remove the schema, at any revision."""
     with database_errors(), autocommit(engine) as connection:
         if not _answer(connection, statements.HAS_SCHEMA):
             return
@@ -272,7 +269,6 @@ def _is_damaged(connection: sqlalchemy.Connection) -> bool:
 
 
 def _files() -> str:
-    """Return the files of the schema, one after another."""
     files = sorted((resource("sql") / "schema").glob("*.sql"))
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 

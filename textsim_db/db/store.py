@@ -34,7 +34,6 @@ class Store:
 
     @property
     def dictionary(self) -> Dictionary:
-        """The dictionary of the corpus."""
         return self.dictionaries.of(self.corpus.id)
 
 

@@ -131,7 +131,6 @@ def _named_row(engine: Engine, name: str) -> dict[str, Any]:
 
 
 def load_by_id(engine: Engine, corpus_id: int) -> StoredCorpus | None:
-    """Load a corpus by its id, None if it does not exist; raises RecipeError as load() does."""
     row = _row(engine, statements.CORPUS_BY_ID, corpus_id)
     return None if row is None else _checked(row)
 
@@ -217,7 +216,6 @@ def alter(engine: Engine, corpus: StoredCorpus, config: CorpusConfig) -> None:
 
 
 def names(engine: Engine) -> list[str]:
-    """Return the names of all corpora in alphabetical order."""
     with database_errors():
         return [name for (name,) in read_rows(engine, statements.CORPUS_NAMES)]
 
@@ -284,7 +282,6 @@ def _common(lists: list[bytes] | None) -> CommonValues | None:
 
 
 def check_name(name: str) -> None:
-    """Raise ConfigurationError if a corpus cannot have this name."""
     if not isinstance(name, str) or not name.strip():
         raise ConfigurationError(f"the name of the corpus is {name!r}; expected some text")
     if name != _storable(name) or len(name.encode()) > 200:

@@ -43,7 +43,6 @@ def fetch_ids(engine: Engine, corpus_id: int, words: Tokens, add: bool) -> Int32
 
 
 def read_texts(engine: Engine, corpus_id: int, ids: set[int]) -> dict[int, str]:
-    """Return the words of ids that the dictionary has."""
     parameters = [binary_format.Array(np.array(sorted(ids), np.int32))]
     statement = named(statements.WORDS_BY_ID, corpus_id)
     return dict(read_rows(engine, statement, parameters, binary=True))
@@ -67,7 +66,6 @@ def part_of(tokens: Tokens, chosen: slice | Int64Array) -> Tokens:
 
 
 def _select(connection: Connection, corpus_id: int, words: Tokens) -> Int32Array:
-    """Return the id of each word, 0 if the dictionary does not have it."""
     statement = named(statements.SELECT_WORDS, corpus_id)
     rows = connection.execute(statement, _parameters(words), prepare=True, binary=True)
     ((ids,),) = rows.fetchall()

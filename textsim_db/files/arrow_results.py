@@ -73,11 +73,9 @@ class Results(Generator[ResultRow, None, None], Generic[ResultRow]):
         return next(self._rows)
 
     def send(self, value: None) -> ResultRow:
-        """Return the next row."""
         return self._rows.send(value)
 
     def throw(self, typ: Any, val: object = None, tb: TracebackType | None = None) -> ResultRow:
-        """Raise an error where the search for rows stands, which ends it."""
         return self._rows.throw(typ, val, tb) if val or tb else self._rows.throw(typ)
 
     def close(self) -> None:
@@ -208,7 +206,6 @@ def _to_list(value: Any) -> Any:
 
 
 def _columns(frame: Any, names: ColumnNames) -> Any:
-    """Return columns of a frame as a pyarrow.Table."""
     pyarrow = import_pyarrow(frame)
     if is_data_frame(frame):
         # Other columns may have values that Arrow has no type for.

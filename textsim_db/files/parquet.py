@@ -63,7 +63,6 @@ class ParquetReader(RecordReader):
             self._chosen = sorted({name for _, name in columns})
 
     def _column(self, name: str) -> str:
-        """Return the name of the column that has the member of this name."""
         first = name.partition(".")[0]
         is_column = name in self._schema.names or first not in self._schema.names
         return name if is_column else first
@@ -281,7 +280,6 @@ def _arrow(kind: Type) -> Any:
 
 
 def _size(value: Any) -> int:
-    """Return about how many bytes a value takes."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, list | dict):

@@ -84,7 +84,6 @@ class Inputs:
         return total
 
     def files(self, on_refused: Callable[[Refusal], None] = lambda refusal: None) -> Iterator[str]:
-        """Yield the names of all files, also of the files in folders; "-" is standard input."""
         return files_of(self.paths, self.glob, on_refused)
 
     @contextmanager

@@ -86,14 +86,12 @@ class RecordColumns(NamedTuple):
     """New columns of the records that are written, with an example of their values."""
 
     def expect_new(self, names: Container[str], noun: str) -> None:
-        """Raise InputError if a new column is there already."""
         if taken := [name for name in self.appended or () if name in names]:
             raise InputError(
                 f'there is a {noun} "{taken[0]}" already, and --annotate adds one; rename it first'
             )
 
     def wanted(self, columns: list[str]) -> Names:
-        """Return the columns to read; columns: the columns of the file."""
         key = self.key if self.key_needed or self.key in columns else None
         by_option = {
             "--text": self.text,
@@ -169,7 +167,6 @@ class RecordFile:
 
     @property
     def bytes_read(self) -> int:
-        """Bytes of the file that this pass has read so far."""
         raw = self._raw
         return raw.tell() if raw is not None and not raw.closed else 0
 

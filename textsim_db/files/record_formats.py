@@ -90,7 +90,6 @@ class CsvReader(LineReader):
             raise InputError(f"{error}{way_out if len(self.columns) == 1 else ''}") from None
 
     def layout(self) -> object:
-        """Return the columns, and how they are separated and quoted."""
         return self.columns, self._separator, self._quote
 
     def __iter__(self) -> Iterator[tuple[int, bytes, Values | InputError]]:
@@ -123,7 +122,6 @@ class CsvReader(LineReader):
         return csv.reader(lines, strict=True, delimiter=self._separator, **_QUOTING[self._quote])
 
     def _by_another_separator(self, header: list[str]) -> list[str]:
-        """Return the columns of the header, divided by the separator that it shows."""
         found = {self._separator: header}
         for self._separator in _SEPARATORS:
             with suppress(csv.Error):
@@ -275,7 +273,6 @@ class JsonReader(LineReader):
             yield number, line, record
 
     def raw_records(self) -> Iterator[tuple[int, bytes | None]]:
-        """Yield the number and the bytes of each line that is not blank."""
         return (pair for pair in lines(self._file) if pair[1] is None or pair[1].strip())
 
     def extended(self, raw: bytes, appended: Values) -> bytes:

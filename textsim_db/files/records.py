@@ -163,7 +163,6 @@ def text_of(value: Any, name: str) -> str:
 
 
 def type_name(value: Any) -> str:
-    """Return the kind of a value for a message."""
     if value is None or isinstance(value, bool | float):
         return json.dumps(value)
     names = {list: "an array", dict: "an object", str: "a string", int: "a number"}

@@ -74,7 +74,6 @@ class RecordFiles:
 
     @property
     def bytes_read(self) -> int:
-        """Bytes of the files that this pass has read so far."""
         return sum(file.bytes_read for file in self.files)
 
     def total_bytes(self) -> int:
@@ -141,7 +140,6 @@ class RecordFiles:
             file.check_unchanged()
 
     def _parts(self, kept: Mask, appended: Appended) -> Iterator[FilePart]:
-        """Yield the records of each file."""
         start = 0
         for file, end in zip(self.files, self._ends, strict=True):
             self._copied = file
@@ -152,7 +150,6 @@ class RecordFiles:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Add the name of the file that is copied to an error."""
         try:
             yield
         except Exception:

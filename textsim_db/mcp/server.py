@@ -56,7 +56,6 @@ class ToolServer:
         )
 
     def run_on_stdio(self) -> None:
-        """Serve until standard input ends."""
 
         async def run() -> None:
             async with stdio_server() as (reading, writing):

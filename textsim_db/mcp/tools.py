@@ -61,7 +61,6 @@ class CorpusTools:
 
     @property
     def reading(self) -> list[Callable[..., str]]:
-        """The tools that write nothing."""
         return [
             self.check_before_write,
             self.search,
@@ -247,7 +246,6 @@ class CorpusTools:
         return fitted(answer, "", 4_000)
 
     def _rows(self, matches: Sequence[Match], text: str) -> list[Answer]:
-        """Return matches with their texts, and what differs from the text that they match."""
         texts = self._texts([match.key for match in matches])
         threshold, searched = self._corpus.config.threshold, tokens(text)
         rows = []
@@ -274,7 +272,6 @@ class CorpusTools:
         return texts
 
     def _texts(self, keys: list[str]) -> dict[str, DocumentText]:
-        """Return the texts of the documents of the scope."""
         scopes = self._documents.traits(keys)
         own = [key for key in keys if key in scopes and scopes[key].scope == self._scope]
         return self._documents.texts(own)

@@ -148,7 +148,6 @@ def alignment(
 
 
 def _path(both: Encoded, costs: Costs) -> list[int]:
-    """Return the arrows of an alignment, from the start to the end."""
     sizes = len(both[0]), len(both[1])
     shape = sizes[0] + 1, sizes[1] + 1
     if is_unit(costs) and shape[0] * shape[1] > MAX_ARROWS:

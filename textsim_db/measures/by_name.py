@@ -145,7 +145,6 @@ def edit_similarities(edits: Edits) -> FloatArray:
 
 
 def _squares(sums: Sums) -> FloatArray:
-    """Return the products of the squared lengths."""
     return sums.left.astype(float) * sums.right
 
 

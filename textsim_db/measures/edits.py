@@ -158,7 +158,6 @@ def strip(a: Encoded) -> tuple[int, int]:
 
 
 def _count_equal(one: list[int], other: list[int]) -> int:
-    """Return how many items two sequences share at the start."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 

@@ -104,7 +104,6 @@ def _differences(a: Counted, b: Counted) -> Iterator[float]:
 
 
 def _product(a: Counted, b: Counted) -> tuple[float, float]:
-    """Return the inner product, and the product of the squared lengths."""
     one, other = counts_of(a), counts_of(b)
     product = sum(count * other.get(item, 0) for item, count in one.items())
     squares = sum(x * x for x in one.values()) * sum(y * y for y in other.values())

@@ -57,7 +57,6 @@ def read_sample(store: Store) -> SampledDocuments:
 
 
 def sample_of_rows(store: Store, count: int, rows: list[Any]) -> SampledDocuments:
-    """Return documents, read by SAMPLE_OF_WORDS, as a sample of this many."""
     forms = normal_forms([row[2] for row in rows], [row[3] for row in rows], store.dictionary)
     tokens = tokens_of([form.encode() for form in forms])
     ids = np.array([row[0] for row in rows], np.int64)
@@ -135,6 +134,5 @@ def _labels(store: Store, ids: Int64Array, criterion: Criterion | None) -> Int64
 
 
 def without_words(store: Store) -> tuple[int, list[str]]:
-    """Return the number of documents without shingles, and the first keys."""
     ((count, keys),) = read_rows(store.engine, store.corpus.statement(statements.WITHOUT_WORDS))
     return count, keys

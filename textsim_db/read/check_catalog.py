@@ -95,7 +95,6 @@ def _sequences(connection: Connection, statement: str) -> Iterator[Problem]:
 
 
 def check_objects(engine: Engine, corpus: StoredCorpus) -> list[Problem]:
-    """Return what is wrong with the settings, tables, indexes and functions of a corpus."""
     with database_errors(), autocommit(engine) as connection:
         return list(object_problems(connection, corpus))
 

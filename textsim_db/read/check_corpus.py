@@ -136,7 +136,6 @@ class _Checker:
         return self.corpus.statement(integrity_statements.DOCUMENTS_TO_CHECK)
 
     def check(self, rows: list[Row]) -> tuple[int, list[Problem]]:
-        """Return the number of documents and their problems."""
         word_ids, offsets = load_int4_arrays([row[2] or b"" for row in rows])
         forms = compose_forms(word_ids, offsets, self._read_words)
         for i, row in enumerate(rows):
@@ -237,7 +236,6 @@ def _mend_words(corpus: StoredCorpus) -> str:
 
 
 def _equal(stored: Signatures, computed: Signatures) -> list[bool]:
-    """Say which documents have equal signatures on both sides."""
     if all(np.array_equal(*arrays) for arrays in zip(stored, computed, strict=True)):
         return [True] * len(stored.sizes)
     documents = range(len(stored.sizes))

@@ -47,7 +47,6 @@ class _Matches(NamedTuple):
 
 
 def shingle_hashes(tokens: Tokens, shingle: Shingle) -> list[bytes]:
-    """Return a hash of the set of shingles of each document."""
     shingles = find_shingles(tokens, shingle)
     data = shingles.data.tobytes()
     starts, ends = shingles.starts.tolist(), shingles.ends.tolist()

@@ -98,13 +98,11 @@ class _Reader:
         self._limits = limits._asdict()
 
     def fetch(self, statement: LiteralString, **parameters: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement with these parameters, and the limits."""
         return fetch(self._connection, self._corpus, statement, parameters | self._limits)
 
     def count_words(
         self, vocabulary: WordNumbers, total: int, progress: Callable[[int, int], None] | None
     ) -> WordCounts:
-        """Count the words of the documents; total is their number."""
         counts, last_id, done = WordCounts(), 0, 0
         with self._connection.cursor(self._corpus.label("words"), binary=True) as cursor:
             cursor.itersize = DOCUMENTS_AT_ONCE
@@ -125,7 +123,6 @@ class _Reader:
 
 
 def _similarities(store: Store, chosen: list[tuple[Any, ...]], language: str | None) -> list[float]:
-    """Return the similarity of each sampled document to each of its candidates."""
     forms = normal_forms([row[1] for row in chosen], [row[2] for row in chosen], store.dictionary)
     parts = np.array([row[3] for row in chosen], np.int64) if store.corpus.config.scoped else None
     matches = search.query_forms(store, forms, Criterion(JACCARD, 0.0, language), parts)
@@ -148,7 +145,6 @@ def _storage(rows: list[tuple[Any, ...]]) -> dict[str, int]:
 
 
 def _growth(counts: WordCounts) -> list[Growth]:
-    """Return the size of the vocabulary after each twentieth of the documents."""
     distinct, words = counts.growth, np.cumsum(counts.lengths)
     ends = np.unique(np.linspace(0, len(distinct), GROWTH_POINTS + 1).astype(np.int64)[1:])
     return [Growth(int(i), int(words[i - 1]), int(distinct[i - 1])) for i in ends if i]
@@ -229,7 +225,6 @@ def places_of(words: Int32Array) -> Int64Array:
 
 
 def words_at(places: Int64Array) -> Int64Array:
-    """Return the numbers of the words at places."""
     return np.where(places % 2 == 0, places // 2, -(places + 1) // 2)
 
 

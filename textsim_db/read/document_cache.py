@@ -81,7 +81,6 @@ class DocumentCache:
         return documents.signatures(np.arange(len(ids)))
 
     def fits(self, ids: Ids) -> bool:
-        """Return whether these documents can be read at once."""
         return self._size_of(ids.tolist()) <= CACHE_BYTES
 
     def parts(self, ids: Ids) -> Iterator[Ids]:

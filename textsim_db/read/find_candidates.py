@@ -112,7 +112,6 @@ class CandidateRows(NamedTuple):
 
     @classmethod
     def of_one_query(cls, rows: list[tuple[Any, ...]]) -> CandidateRows:
-        """Return the candidates of a single query."""
         return cls(rows, np.zeros(len(rows), np.int64), np.arange(len(rows)))
 
 
@@ -250,5 +249,4 @@ def warn_of_missed_passages(
 
 
 def _share(config: CorpusConfig, similarity: float) -> str:
-    """Return the share of the documents of this similarity that become candidates."""
     return f"{min(100 * config.probability(similarity), 99.9):.1f} %"

@@ -114,7 +114,6 @@ def _search(
 
 
 def _with_characters(verified: list[Passage], text: str, config: CorpusConfig) -> list[Passage]:
-    """Return passages with their characters in the text."""
     if not verified:
         return verified
     places = places_of_units(text, config)
@@ -172,7 +171,6 @@ def _runs_with_fingerprints(
 
 
 def passages_of(store: Store, key: str, min_words: int | None) -> PassageList:
-    """Return the passages that a document shares with others; raises DocumentNotFound."""
     least, config = least_words(store, min_words), store.corpus.config
     with snapshot(store.engine) as connection:
         cursor = connection.cursor(binary=True)

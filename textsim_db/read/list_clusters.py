@@ -50,7 +50,6 @@ class ClusterRules(NamedTuple):
 def clusters(
     store: Store, criterion: Criterion, rules: ClusterRules
 ) -> Generator[ResultColumns, None, None]:
-    """Yield the columns of the clusters of the pairs that pass a criterion, the largest first."""
     with snapshot(store.engine) as connection:
         result = [cluster for cluster, _ in _find(connection, store, criterion, rules)]
     yield columns_of(Cluster, result)
@@ -59,7 +58,6 @@ def clusters(
 def inspected(
     store: Store, criterion: Criterion, rules: ClusterRules, fewest: int
 ) -> list[InspectedCluster]:
-    """Return the clusters of at least `fewest` documents, each with an inspection."""
     with snapshot(store.engine) as connection:
         clusters = _find(connection, store, criterion, rules)
         large = [(cluster, group) for cluster, group in clusters if len(cluster.keys) >= fewest]
@@ -74,7 +72,6 @@ def inspected(
 def _find(
     connection: Connection, store: Store, criterion: Criterion, rules: ClusterRules
 ) -> list[tuple[Cluster[str], Group]]:
-    """Return the clusters, the largest first."""
     criterion = criterion._replace(for_merges=True)
     corpus = StoredHost(connection, store, criterion)
     if rules.judgements:
@@ -180,7 +177,6 @@ class ShingleIndex(NamedTuple):
 def inspect(
     connection: Connection, store: Store, groups: list[Group], threshold: float
 ) -> Iterator[Inspection]:
-    """Yield a report of each cluster, in order."""
     index = _index(store, read_sample(store))
     for start in range(0, len(groups), CLUSTERS_AT_ONCE):
         batch = groups[start : start + CLUSTERS_AT_ONCE]
@@ -192,7 +188,6 @@ def inspect(
 
 
 def inspect_keys(store: Store, clusters: list[list[str]], threshold: float) -> list[Inspection]:
-    """Return what holds clusters together, given by the keys of their members."""
     with snapshot(store.engine) as connection:
         groups = []
         for keys in clusters:
@@ -205,7 +200,6 @@ def inspect_keys(store: Store, clusters: list[list[str]], threshold: float) -> l
 
 
 def _chosen(ids: Int64Array) -> Int64Array:
-    """Return at most MOST_COMPARED members, at equal distances."""
     places = np.linspace(0, len(ids) - 1, min(len(ids), MOST_COMPARED)).astype(np.int64)
     return np.sort(ids)[places]
 

@@ -89,7 +89,6 @@ class StoredHost(CandidatePairs):
         return apart(buckets, merge_parts(documents.parts, guards))
 
     def parts(self, ids: Ids) -> Iterator[Ids]:
-        """Yield documents in their order, in parts that fit in memory."""
         for start in range(0, len(ids), DOCUMENTS_OF_A_PART):
             yield from self.cache.parts(ids[start : start + DOCUMENTS_OF_A_PART])
 
@@ -116,7 +115,6 @@ class StoredHost(CandidatePairs):
                     yield part
 
     def _read(self, pairs: Int64Array) -> tuple[Int64Array, Ids, StoredDocuments]:
-        """Return the pairs, the ids of their documents, sorted, and the documents in this order."""
         ids = documents_of(pairs)
         return pairs, ids, self.cache.documents(ids)
 

@@ -60,7 +60,6 @@ def measure_recall(
     sample: SampleOfPart,
     progress: Callable[[int, int], None] | None,
 ) -> RecallReport:
-    """Compare a random sample with all documents, in one snapshot; see Corpus.measure_recall."""
     with snapshot(store.engine) as connection:
         parameters = {"part": sample.part}
         rows = fetch(connection, store.corpus, statements.IDS_WITH_SHINGLES, parameters)
@@ -170,7 +169,6 @@ class _SampleComparison:
                 self._pairs.append((Pair(min(a, b), max(a, b), value), shares_bucket))
 
     def _look_up_of(self, documents: StoredDocuments, numbers: Ids) -> LookUp:
-        """Return the look-up of documents."""
         signatures = documents.signatures(numbers)
         parts = None if documents.parts is None else documents.parts[numbers]
         buckets = in_parts(buckets_of(signatures, self._config), parts)
@@ -212,7 +210,6 @@ def distribution(report: RecallReport) -> Distribution:
 def measured_options(
     report: RecallReport, recall: float, num_hashes: int, passages: int | None, unit: str
 ) -> list[Option]:
-    """Return the options for a corpus that was measured, with their cost in it."""
     fingerprints = count_fingerprints(report.words, passages, unit)
     measured = distribution(report)
     return options(report.threshold, recall, num_hashes, report.words, measured, fingerprints)

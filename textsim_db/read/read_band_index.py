@@ -120,13 +120,11 @@ class BucketScan:
 
 
 def expired_ids(connection: Connection, corpus: StoredCorpus) -> Int32Array:
-    """Return the ids of the documents that have expired, sorted."""
     if corpus.config.keep_for is None:
         return np.empty(0, np.int32)
     return load_int4_array(*fetch_arrays(connection, corpus, statements.EXPIRED_DOCUMENTS))
 
 
 def ids_of_rows(rows: Int64Array) -> Int32Array:
-    """Return the ids of the documents of band rows."""
     ids: Int32Array = ((rows & 0xFFFFFFFF) - 2**31).astype(np.int32)
     return ids

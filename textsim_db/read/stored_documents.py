@@ -175,7 +175,6 @@ class StoredDocuments:
         return code_points(normal_forms(word_ids, stored, self._vocabulary.dictionary))
 
     def forms(self, numbers: npt.NDArray[np.int64]) -> list[str]:
-        """Return the normal forms of documents by number."""
         rows = [self._rows[i] for i in numbers.tolist()]
         columns = [row[3] for row in rows], [row[4] for row in rows]
         return normal_forms(*columns, self._vocabulary.dictionary)
@@ -227,7 +226,6 @@ def normal_forms(
 
 
 def forms_of_rows(store: Store, rows: Sequence[tuple[Any, ...]]) -> list[str]:
-    """Return the normal forms of documents, given their rows as StoredDocuments expects them."""
     return normal_forms([row[3] for row in rows], [row[4] for row in rows], store.dictionary)
 
 
@@ -239,14 +237,12 @@ class Traits(NamedTuple):
 
 
 def traits(store: Store, keys: Sequence[str]) -> dict[str, Traits]:
-    """Return the languages, scopes and tables of the documents with these keys, if they exist."""
     statement = store.corpus.statement(statements.TRAITS_OF_KEYS)
     rows = read_rows(store.engine, statement, [list(keys)])
     return {key: Traits(*row) for key, *row in rows}
 
 
 def forms(store: Store, keys: Sequence[str]) -> dict[str, str]:
-    """Return the normal forms of the documents with these keys, if they exist."""
     statement = store.corpus.statement(statements.DOCUMENTS_OF_KEYS)
     rows = read_rows(store.engine, statement, [list(keys)], binary=True)
     return dict(zip((row[1] for row in rows), forms_of_rows(store, rows), strict=True))

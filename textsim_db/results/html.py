@@ -204,7 +204,6 @@ class ResultList(list[Row]):
     """A list of named tuples, or of lists of them."""
 
     def __repr__(self) -> str:
-        """Return the form of a list, with the number of rows that are left out."""
         rows = [repr(row) for row in self[:_PLAIN_ROWS]]
         if len(self) > _PLAIN_ROWS:
             rows.append(f"... and {len(self) - _PLAIN_ROWS:,} more")

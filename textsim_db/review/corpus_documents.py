@@ -131,7 +131,6 @@ class CorpusDocuments:
         return [pair for pair in pairs if pair.a in own and pair.b in own]
 
     def traits(self, keys: list[str]) -> dict[str, Traits]:
-        """Return the languages, scopes and tables of the documents that exist."""
         return self._corpus._current.read(stored_documents.traits, _possible(keys))
 
     def texts(self, keys: list[str]) -> dict[str, Text]:
@@ -157,7 +156,6 @@ class CorpusDocuments:
         return inspection
 
     def commands(self, threshold: float) -> list[NextCommand]:
-        """Return the commands that make use of a threshold."""
         name, number = shlex.quote(self._corpus.name), f"{threshold:.2f}"
         commands = [
             NextCommand(

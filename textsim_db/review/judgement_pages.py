@@ -79,7 +79,6 @@ class JudgementPages:
         return _file("".join(lines), "judgements.jsonl", "application/x-ndjson")
 
     async def take_in(self, request: Request) -> Response:
-        """Record the judgements of a file that the form carries."""
         kind = request.headers.get("content-type", "")
         body = await body_of(request, _MOST_FILE_BYTES)
         return await run_in_threadpool(self._take_in, kind, body)

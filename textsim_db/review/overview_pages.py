@@ -19,7 +19,6 @@ _MOST_COUNTS = 4
 
 
 def _round_numbers(most: int) -> list[int]:
-    """Return 0 and a few round numbers up to the highest."""
     step = 1
     while most / step > _MOST_COUNTS:
         step = step * 5 // 2 if str(step).startswith("2") else step * 2

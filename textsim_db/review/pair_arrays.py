@@ -97,7 +97,6 @@ class Pairs:
         return Pair(self.keys[left], self.keys[right], float(similarity))
 
     def document(self, key: str) -> int | None:
-        """Return the number of a document, or None if it has no pair."""
         return self._numbers.get(key)
 
     def number(self, a: str, b: str) -> int | None:
@@ -111,7 +110,6 @@ class Pairs:
         return int(order[place])
 
     def numbers_of(self, pairs: Iterable[tuple[str, str]]) -> Int64Array:
-        """Return the numbers of the kept pairs among these."""
         numbers = (self.number(a, b) for a, b in pairs)
         return np.array([number for number in numbers if number is not None], np.int64)
 
@@ -168,7 +166,6 @@ class Pairs:
         ]
 
     def effect(self, threshold: float) -> Effect:
-        """Return how many pairs, clusters and removals a threshold in hundredths means."""
         return self.effects[int(bins_of(np.array([threshold]))[0])]
 
     def largest_cluster(self, threshold: float) -> Largest | None:
@@ -207,7 +204,6 @@ def bins_of(similarity: FloatArray) -> Int64Array:
 
 
 def _lowest(numbers: Int64Array, values: FloatArray, count: int) -> Int64Array:
-    """Return the numbers with the lowest values, in their order."""
     if len(numbers) > count:
         chosen = values <= np.partition(values, count - 1)[count - 1]
         numbers, values = numbers[chosen], values[chosen]

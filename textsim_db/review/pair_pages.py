@@ -94,11 +94,9 @@ class Filter(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether it chooses pairs that are not judged."""
         return self.state in (OPEN, WAITING)
 
     def query(self, **more: object) -> str:
-        """Return the filter as the query of an address; more: other parameters."""
         own = {**self._asdict(), "blind": int(self.blind)}
         default = {**Filter()._asdict(), "blind": 0}
         changed = {name: value for name, value in own.items() if value != default[name]}
@@ -125,7 +123,6 @@ class Filter(NamedTuple):
         ]
 
     def _documents(self, pairs: Pairs, members: list[str]) -> Iterator[BoolArray]:
-        """Yield for each property which documents have it."""
         if self.language:
             yield _having(pairs.languages, self.language, len(pairs.keys))
         if self.scope:
@@ -197,7 +194,6 @@ class PairList:
         return len(self._places)
 
     def place(self, a: str, b: str) -> int | None:
-        """Return the place of a pair; None if it does not have these properties."""
         number = self._pairs.number(a, b)
         if number is None:
             return None
@@ -269,7 +265,6 @@ class PairPages:
         return await run_in_threadpool(self._judge, request, form)
 
     async def undo(self, request: Request) -> Response:
-        """Take the last verdict back."""
         await form_of(request)
         return await run_in_threadpool(self._undo, request)
 

@@ -97,7 +97,6 @@ class JudgementFile:
             return count
 
     def unjudge(self, a: str, b: str) -> bool:
-        """Remove a judgement, and return whether there was one."""
         with self._changing() as stored:
             return stored.pop((min(a, b), max(a, b)), None) is not None
 
@@ -210,17 +209,14 @@ class ReportDocuments:
         return
 
     def pairs(self) -> Generator[Pair[str], None, None]:
-        """Yield each removed record with the record that was kept."""
         for kept, removed, similarity in self._report.removed:
             a, b = sorted((self._names[kept], self._names[removed]))
             yield Pair(a, b, similarity)
 
     def traits(self, keys: list[str]) -> dict[str, Traits]:
-        """Return the scopes of the records that the report names."""
         return {key: Traits(None, self._scopes[key]) for key in keys if key in self._scopes}
 
     def texts(self, keys: list[str]) -> dict[str, Text]:
-        """Return the texts of the records that the report names."""
         return {key: self._text(*self._places[key]) for key in keys if key in self._places}
 
     def stored_clusters(self) -> None:
@@ -231,7 +227,6 @@ class ReportDocuments:
         return None
 
     def commands(self, threshold: float) -> list[NextCommand]:
-        """Return the command that removes the near-duplicates anew."""
         columns = self._records.columns
         words = ["textsim", "dedupe", *self._inputs(), "--threshold", f"{threshold:.2f}"]
         for option, value, default in (
@@ -268,7 +263,6 @@ class ReportDocuments:
         ]
 
     def _inputs(self) -> list[str]:
-        """Return the arguments that name the files and their format."""
         form = self._records.form._asdict().items()
         options = (
             word

@@ -214,7 +214,6 @@ def _tenths(pairs: Iterable[RemovedPair]) -> Iterator[tuple[str, list[RemovedPai
 
 
 def _spread(pairs: Sequence[RemovedPair]) -> list[RemovedPair]:
-    """Return some of the pairs at equal distances."""
     number = min(SHOWN_PAIRS, len(pairs))
     return [pairs[int((i + 0.5) * len(pairs) / number)] for i in range(number)]
 

@@ -41,7 +41,6 @@ class StoredClusters:
         self.refresh(always=True)
 
     def refresh(self, always: bool = False) -> None:
-        """Read what has changed."""
         with self._lock:
             if not self._read_events() and not always:
                 return
@@ -66,7 +65,6 @@ class StoredClusters:
         return [] if cluster.id is None else self._events.get(cluster.id, [])[-most:]
 
     def _read_events(self) -> bool:
-        """Read the events since the last time, and return whether there are any."""
         is_new = False
         for event in self._corpus.cluster_events(self._last_event):
             is_new, self._last_event = True, event.id

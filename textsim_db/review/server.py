@@ -72,7 +72,6 @@ class AccessCheck:
         await app({**scope, "root_path": f"/{self._token}"}, receive, send_with_headers)
 
     def _answer(self, request: Request) -> Response | None:
-        """Return the response to a request that is not passed on."""
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return _refusal(421, "this server has another name")
@@ -193,7 +192,6 @@ class Review:
         return page(request, survey.pairs)
 
     def _progress(self, request: Request) -> Response:
-        """Return how far the reading is, for the script."""
         survey = self._site.survey
         return JSONResponse({"pairs": survey.count, "complete": survey.is_complete})
 

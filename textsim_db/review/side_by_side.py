@@ -66,7 +66,6 @@ class Summary(NamedTuple):
 
 
 def compare_texts(a: Text, b: Text) -> Comparison:
-    """Compare two texts word by word."""
     one, other = _tokens(a), _tokens(b)
     is_cut = max(len(one), len(other)) > _MOST_WORDS or max(len(a.text), len(b.text)) > _MOST_READ
     one, other = one[:_MOST_WORDS], other[:_MOST_WORDS]
@@ -107,7 +106,6 @@ def _excerpt(parts: list[Part]) -> list[tuple[Change, str]]:
 
 
 def begin_of(text: Text) -> str:
-    """Return the first words of a text on one line."""
     begin = text.text[:_MOST_OF_EXCERPT]
     return visible(_begin(_line(begin if text.is_original else written(begin)), 2 * _OF_EXCERPT))
 
@@ -134,7 +132,6 @@ def _begin(text: str, most: int = _OF_EXCERPT) -> str:
 
 
 def _end(text: str) -> str:
-    """Return the end of a text from the begin of a word on; a very long word is cut."""
     if len(text) <= _OF_EXCERPT:
         return text
     return f"… {text[start_of_end(text, _OF_EXCERPT) :]}"

@@ -64,7 +64,6 @@ class Site:
         return HTMLResponse(page, status)
 
     def threshold(self, request: Request) -> float:
-        """Return the threshold of an address in hundredths."""
         given = fraction(request.query_params.get("threshold"), self.reviewed.threshold)
         return round(given * HUNDREDTHS) / HUNDREDTHS
 
@@ -118,13 +117,11 @@ class Site:
         return [begin_of(texts[key]) if key in texts else "" for key in keys]
 
     def check_writable(self) -> None:
-        """Raise an error if nothing may be changed."""
         if self.read_only:
             raise HTTPException(403, "this review was started with --read-only")
 
 
 async def form_of(request: Request, most: int = _MOST_FORM_BYTES) -> dict[str, str]:
-    """Return the fields of a form, which is small."""
     fields = parse_qs((await body_of(request, most)).decode(errors="replace"), True)
     return {name: values[-1] for name, values in fields.items()}
 
@@ -153,7 +150,6 @@ def whole_number(text: str | None) -> int:
 
 
 def finite(text: str | None) -> float | None:
-    """Read a finite number of an address; None if it is none."""
     try:
         value = float(text or "")
     except ValueError:

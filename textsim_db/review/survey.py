@@ -60,7 +60,6 @@ class Survey:
         self._has_begun.wait(seconds)
 
     def stop(self) -> None:
-        """End the reading, and wait a little for its end."""
         self._is_stopped.set()
         self._thread.join(_END_PATIENCE)
 
@@ -82,7 +81,6 @@ class Survey:
             self._has_begun.set()
 
     def _begin(self) -> None:
-        """Publish the pairs of a few documents."""
         matches = self._reviewed.random_matches()
         self.documents = self._reviewed.count()
         if matches is not None and matches.documents < self.documents:

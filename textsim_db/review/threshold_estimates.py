@@ -133,7 +133,6 @@ class Suggestion(NamedTuple):
     """The F1 of each hundredth, by the likeliest curve and by _CURVES others: (curves, hundredths)."""
 
     def is_as_good(self, threshold: float) -> bool:
-        """Return whether a threshold has about the best F1, too."""
         return bool(self._are_as_good(threshold)[0])
 
     def is_settled(self, threshold: float) -> bool:

@@ -58,7 +58,6 @@ class Option(NamedTuple):
         return None if self.bands is None or self.rows is None else Bands(self.bands, self.rows)
 
     def probability(self, similarity: float) -> float:
-        """Return the probability that a pair of this similarity is found."""
         return probability_of(self.banding, self.threshold, similarity)
 
 
@@ -147,7 +146,6 @@ def plan(
 
 
 def count_fingerprints(words: float, passages: int | None, unit: str = "word") -> int:
-    """Return about how many fingerprints a document of this many words has."""
     if passages is None:
         return 0
     return round(expected_fingerprints(words * (1 if unit == "word" else _CHARACTERS), passages))

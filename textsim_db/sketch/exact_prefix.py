@@ -64,7 +64,6 @@ NO_COMMON = common_values(np.empty(0, np.int64), np.empty(0, np.int16))
 
 @inlined_kernel
 def class_of(value: np.int64, common: CommonValues) -> int:
-    """Return the class of a value, 0 if it is not listed."""
     slot = (value >> common.shift) + (1 << (63 - common.shift))
     for place in range(common.starts[slot], common.starts[slot + 1]):
         if common.values[place] == value:

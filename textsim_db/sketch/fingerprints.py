@@ -84,7 +84,6 @@ class LeftOutRun(NamedTuple):
 
 
 def passage_shingles(tokens: Tokens, config: CorpusConfig) -> PassageShingles:
-    """Return the shingles of one text in a corpus with passages."""
     values = _values(_units_of(tokens, config), _window(config).n)
     return PassageShingles(values, _classes(values, config.common_of_passages or NO_COMMON))
 
@@ -98,7 +97,6 @@ def left_out_runs(shingles: PassageShingles, config: CorpusConfig) -> list[LeftO
 
 
 def fingerprints_of_shingles(shingles: PassageShingles, config: CorpusConfig) -> Int32Array:
-    """Return the fingerprints of one text, as fingerprints_of() does: (fingerprints,)."""
     return _fingerprints_of_shingles(shingles, _window(config).width)
 
 

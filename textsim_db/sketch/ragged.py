@@ -94,7 +94,6 @@ def joined(parts: list[Ragged]) -> Ragged:
 
 
 def of_arrays(arrays: list[Int64Array]) -> Ragged:
-    """Return the values of several documents as one."""
     values = np.concatenate([np.empty(0, np.int64), *arrays])
     return Ragged(values, offsets_of(np.array([len(array) for array in arrays], np.int64)))
 
@@ -142,7 +141,6 @@ def merge_parts(parts: Parts, guards: Int64Array | None) -> Parts:
 
 
 def mixed(parts: Int64Array, guards: Int64Array) -> Int64Array:
-    """Return one number for two: (documents,)."""
     return parts ^ (guards.view(np.uint64) * _ODD).view(np.int64)
 
 
@@ -150,7 +148,6 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def part_only(part: int | None) -> Parts:
-    """Return the part of a single document."""
     return None if part is None else np.array([part], np.int64)
 
 

@@ -139,7 +139,6 @@ def without_boilerplate(tokens: Tokens, config: CorpusConfig) -> Tokens:
 
 
 def boilerplate_words(tokens: Tokens, config: CorpusConfig) -> BoolArray:
-    """Say which words belong to boilerplate: (words,)."""
     return words_of_shingles(tokens, config.shingle.n, config.boilerplate_values)
 
 

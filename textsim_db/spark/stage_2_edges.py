@@ -156,7 +156,6 @@ def spanning_edges(edges: Edges) -> Edges:
 
 
 def _run_sizes(entries: Entries) -> Int64Array:
-    """Return the size of the bucket of each entry."""
     starts = np.flatnonzero(begins_run(entries.buckets))
     sizes = np.diff(starts, append=len(entries.buckets))
     return np.repeat(sizes, sizes)

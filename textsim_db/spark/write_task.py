@@ -119,7 +119,6 @@ def _missing(
 
 
 def _rows(report: AddReport) -> pa.RecordBatch:
-    """Return the rows of a report, as OUTPUT describes them."""
     rows: list[tuple[Any, ...]] = [
         (refusal.key, refusal.reason, 0, 0, 0, 0) for refusal in report.refused
     ]

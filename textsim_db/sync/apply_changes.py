@@ -102,7 +102,6 @@ class _AttemptsAtPiece(Attempts):
         self.tries = PIECE_TRIES
 
     def repeats(self, error: Exception) -> bool:
-        """Return whether another transaction is the cause."""
         return isinstance(error, CONFLICTS)
 
     def halves(self, error: Exception) -> bool:

@@ -164,7 +164,6 @@ class ClaimedPieces:
 
     @property
     def is_sweeping(self) -> bool:
-        """Whether a sweep is running or planned."""
         return bool(self._sweeps)
 
     def claim(self, is_last: bool) -> list[LogEntry]:
@@ -280,7 +279,6 @@ def sweep_table(store: Store, source: StoredSource) -> Iterator[Piece]:
 
 
 def document_keys(store: Store, source: StoredSource) -> Iterator[str]:
-    """Yield the keys of all documents of a source."""
     after: str | None = None
     while True:
         with transaction(store.engine) as connection:
@@ -292,7 +290,6 @@ def document_keys(store: Store, source: StoredSource) -> Iterator[str]:
 
 
 def _row_page(store: Store, source: StoredSource, after: str | None) -> dict[str, int]:
-    """Return the next keys of a table in order, with the bytes of their texts."""
     for attempt in Attempts():
         with attempt, read_source.reading(store.engine, source) as connection:
             page = read_source.read_page(connection, source, after, BATCH_DOCUMENTS)
@@ -313,7 +310,6 @@ def _document_page(
 def _own_keys(
     connection: Connection, store: Store, source: StoredSource, after: str | None
 ) -> list[str]:
-    """Return the keys of the next documents of a source."""
     statement = store.corpus.statement(statements.DOCUMENT_KEYS)
     parameters = {"source": source.id, **next_page(after)}
     return [key for (key,) in connection.execute(statement, parameters)]

@@ -96,7 +96,6 @@ class Claims:
         return not self._ids
 
     def renew(self, ids: list[int]) -> None:
-        """Extend the lease of entries."""
         self._lease_for(self._lease, ids, 0)
 
     def forget(self, ids: Iterable[int] | None = None) -> None:
@@ -137,7 +136,6 @@ class _Place:
         self._full_walk_at = 0.0
 
     def next_start(self) -> int:
-        """Return the id after which the next walk begins."""
         return 0 if time.monotonic() >= self._full_walk_at else self._end
 
     def note(self, start: int, last_id: int | None, seconds: float) -> None:
@@ -150,7 +148,6 @@ class _Place:
 
 
 def comparisons(connection: Connection, source_id: int) -> list[int]:
-    """Return the entries that ask for a comparison of a whole table."""
     return [id_ for (id_,) in connection.execute(statements.COMPARISONS, [source_id])]
 
 
@@ -160,7 +157,6 @@ def delete(connection: Connection, ids: Sequence[int]) -> None:
 
 
 def delete_done(connection: Connection, piece: Piece) -> None:
-    """Delete the entries of a piece, and the failures of its keys."""
     parameters = [piece.corpus.id, piece.source_id, piece.keys, list(piece.entries)]
     connection.execute(statements.DELETE_DONE, parameters)
 
@@ -180,13 +176,11 @@ def postpone(connection: Connection, piece: Piece, keys: Sequence[str], tries: i
 
 
 def failures(store: Store, last: int | None = None) -> list[Failure]:
-    """Return the documents that failed; last: only this number of the latest ones."""
     rows = read_rows(store.engine, store.corpus.statement(statements.FAILURES), [last])
     return [Failure(*row) for row in reversed(rows)]
 
 
 def retry_failures(store: Store) -> int:
-    """Let workers try again what failed, and return the number of entries."""
     with transaction(store.engine) as connection:
         return connection.execute(statements.RETRY_FAILURES, [store.corpus.id]).rowcount
 
@@ -214,19 +208,16 @@ def set_aside(engine: Engine, entry: LogEntry) -> bool:
 
 
 def status(store: Store) -> Status:
-    """Return how many documents of a corpus are indexed, pending and set aside."""
     (row,) = read_rows(store.engine, statements.STATUS, [store.corpus.name])
     return Status(*row)
 
 
 def scopes(store: Store) -> list[ScopeStatus]:
-    """Return the scopes of a corpus, the largest first."""
     rows = read_rows(store.engine, statements.SCOPES, [store.corpus.name])
     return [ScopeStatus(*row) for row in rows]
 
 
 def activity(store: Store) -> Activity:
-    """Return how far a corpus is behind its tables, and how much was written to it."""
     (row,) = read_rows(store.engine, store.corpus.statement(statements.ACTIVITY))
     return Activity(*row)
 
@@ -236,7 +227,6 @@ def metrics(engine: Engine) -> list[Metric]:
 
 
 def workers(engine: Engine) -> list[WorkerState]:
-    """Return the progress of the workers that have reported within the last minutes."""
     return [WorkerState(*row) for row in read_rows(engine, statements.WORKERS)]
 
 
@@ -285,7 +275,6 @@ class NextPoll:
             self._connection.close()
 
     def wait(self, last_change: float, stop: Stop) -> None:
-        """Wait for the next poll, a notification or stop."""
         is_recent = time.monotonic() - last_change < SOON_SECONDS
         seconds = min(self._poll, POLL_SECONDS) if is_recent else self._poll
         if self._connection is None:

@@ -35,7 +35,6 @@ _OF_ROWS = (psycopg.DataError, pg.DataCorrupted)
 
 
 def words_of(corpus_id: int) -> Subject:
-    """Return the step that gives the words of a corpus their ids."""
     name = f"words of corpus {corpus_id}"
     return Subject(name, corpus_id, f"the {name} get no ids")
 
@@ -63,12 +62,10 @@ class Piece:
 
     @property
     def source_id(self) -> int | None:
-        """The id of the attached table; None if the keys are of documents."""
         return None if self.source is None else self.source.id
 
     @property
     def subject(self) -> Subject:
-        """The step of a table or a corpus that the piece belongs to."""
         return words_of(self.corpus.id) if self.source is None else self.source.indexing
 
     def part(self, keys: list[str], is_last: bool) -> Self:
@@ -96,7 +93,6 @@ class Piece:
             yield whole.part(keys, i == len(parts) - 1)
 
     def read_rows(self, source: StoredSource) -> SourceRows:
-        """Return the rows of the keys."""
         with read_source.reading(self.store.engine, source) as connection:
             return read_source.read_rows(connection, source, self.keys)
 

@@ -84,17 +84,14 @@ class StoredSource:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the table was dropped."""
         return self.table is None
 
     @property
     def indexing(self) -> Subject:
-        """The step that indexes its changes."""
         return Subject(self.name, self.corpus_id, f"table {self.name} is not indexed")
 
     @property
     def following(self) -> Subject:
-        """The step that looks for changes of the table itself."""
         if self.is_gone:
             lacks = f"table {self.name} was dropped and cannot be detached"
         else:
@@ -157,7 +154,6 @@ def release_dropped(engine: Engine, source: StoredSource) -> int:
 
 @contextmanager
 def reading(engine: Engine, source: StoredSource) -> Iterator[Connection]:
-    """Lend a connection in a transaction that may read a table."""
     with transaction(engine) as connection:
         lock_table(connection, source, READING_PATIENCE)
         yield connection
@@ -183,7 +179,6 @@ def read_rows(connection: Connection, source: StoredSource, keys: Sequence[str])
 
 
 def read_sizes(connection: Connection, source: StoredSource, keys: Sequence[str]) -> dict[str, int]:
-    """Return the lengths of the texts in bytes, without fetching the texts."""
     return dict(
         connection.execute(source.statement(statements.READ_SIZES), [list(keys)]).fetchall()
     )

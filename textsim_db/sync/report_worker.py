@@ -119,7 +119,6 @@ class Watch:
 
 
 def _forget_ended_processes(connection: Connection) -> None:
-    """Remove the rows of workers of this machine whose processes have ended."""
     host = {"host": socket.gethostname()}
     rows = connection.execute(statements.PROCESSES_OF_HOST, host).fetchall()
     ended = [process for (process,) in rows if not _exists(process)]

@@ -166,7 +166,6 @@ def _find_id(connection: Connection, store: Store, relation: int) -> int | None:
 
 
 def count_documents(store: Store, source_id: int) -> tuple[int, int]:
-    """Return the number of documents of a table, and how many of them have no words."""
     statement = store.corpus.statement(statements.DOCUMENTS_OF_SOURCE)
     ((count, without_words),) = read_rows(store.engine, statement, [source_id])
     return count, without_words
@@ -174,7 +173,6 @@ def count_documents(store: Store, source_id: int) -> tuple[int, int]:
 
 @contextmanager
 def _logged_warnings(connection: Connection) -> Iterator[None]:
-    """Log the warnings of the server, and what they list."""
 
     def warn(diagnostic: psycopg.errors.Diagnostic) -> None:
         if diagnostic.severity_nonlocalized == "WARNING":

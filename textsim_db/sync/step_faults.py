@@ -139,12 +139,10 @@ class StepFaults:
             log.error("%s", fault, extra={"table": subject.name, "reason": reason}, exc_info=cause)
 
     def is_due(self, subject: Subject) -> bool:
-        """Return whether to try a step: it has no fault, or the pause after its error is over."""
         fault = self._by_name.get(subject.name)
         return fault is None or time.monotonic() >= fault.due_at
 
     def clear(self, subject: Subject) -> None:
-        """Forget the fault of a step that has succeeded."""
         self._by_name.pop(subject.name, None)
 
     def clear_due(self, subjects: Collection[str]) -> None:
@@ -173,7 +171,6 @@ class StepFaults:
         return any(not fault.is_reported for fault in self._all())
 
     def by_name(self) -> dict[str, str]:
-        """Return the reasons by the names of the tables and steps."""
         return self._refused | {f.subject.name: f.reason for f in self._all() if f.is_reported}
 
     def raise_any(self) -> None:

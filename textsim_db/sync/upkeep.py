@@ -52,14 +52,12 @@ def track(
     mode: str,
     keep_events: timedelta | None,
 ) -> None:
-    """Keep the clusters of a corpus up to date from now on; raises ConfigurationError."""
     given = [store.corpus.name, linkage, threshold, mode, keep_events]
     with configuration_errors(*_REFUSED), transaction(store.engine) as connection:
         connection.execute(statements.TRACK, given)
 
 
 def untrack(store: Store) -> None:
-    """Remove the clusters of a tracked corpus; raises ConfigurationError."""
     with configuration_errors(*_REFUSED), transaction(store.engine) as connection:
         connection.execute(statements.UNTRACK, [store.corpus.name])
 
@@ -85,12 +83,10 @@ def update_some(engine: Engine, name: str, waits: bool, entry: int | None = None
 
 
 def members(store: Store) -> Generator[ResultColumns, None, None]:
-    """Yield the columns of the members of all clusters; raises ConfigurationError."""
     yield from _columns_of_members(store, statements.MEMBERS, [store.corpus.name])
 
 
 def members_of(store: Store, key: str) -> Generator[ResultColumns, None, None]:
-    """Yield the columns of the members of a document's cluster; raises ConfigurationError."""
     yield from _columns_of_members(store, statements.MEMBERS_OF, [store.corpus.name, key])
 
 
@@ -109,7 +105,6 @@ def _columns_of_members(
 
 
 def cluster_events(store: Store, after: int) -> Generator[ClusterEvent, None, None]:
-    """Yield the events with a higher id than after, in order; raises ConfigurationError."""
     label = store.corpus.label("events of clusters")
     with (
         configuration_errors(*_REFUSED),
@@ -122,7 +117,6 @@ def cluster_events(store: Store, after: int) -> Generator[ClusterEvent, None, No
 
 
 def cluster_of(store: Store, key: str) -> Member | None:
-    """Return a document as a member of its cluster; None if it has none. Raises ConfigurationError."""
     with configuration_errors(*_REFUSED):
         rows = read_rows(store.engine, statements.CLUSTER_OF, [store.corpus.name, key])
     return Member(key, *rows[0]) if rows else None
@@ -199,7 +193,6 @@ class OutdatedClusters:
             return 1
 
     def _build(self, name: str, waiting: int) -> int:
-        """Compute all clusters anew, if many documents wait."""
         from textsim_db.sync import build_clusters
 
         if waiting < build_clusters.LEAST_DOCUMENTS:

@@ -252,7 +252,6 @@ class Worker:
             return resolve_piece(piece)
 
     def _expire(self, is_last: bool = False) -> int:
-        """Remove some expired documents, if it is time, and return how many were removed."""
         if self._expired is None or self._stop.is_set() or not (is_last or self._expired.is_due):
             return 0
         with self._progress.step("removes expired documents"):
@@ -261,7 +260,6 @@ class Worker:
         return removed
 
     def _update_clusters(self, is_last: bool = False) -> int:
-        """Update some clusters, if it is time, and return the number of changed documents."""
         if self._outdated is None or self._stop.is_set() or not (is_last or self._outdated.is_due):
             return 0
         with self._progress.step("updates clusters"):
@@ -296,7 +294,6 @@ class _Recovery(Attempts):
         """1 if the claimed entries did not cause the last error, so this try does not count for them."""
 
     def release_claims(self) -> None:
-        """Release the entries that were claimed when the error was raised."""
         self._claims.release(uncounted_tries=self._uncounted_tries)
         self._uncounted_tries = 0
 

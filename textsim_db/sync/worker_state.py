@@ -75,7 +75,6 @@ class Stop:
         return self._is_set
 
     def wait(self, seconds: float) -> None:
-        """Wait until the time is over or the flag is set."""
         end = time.monotonic() + seconds
         while not self._is_set and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, SLICE_SECONDS))
@@ -128,7 +127,6 @@ class Progress:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Note that a step is running until the block ends."""
         with self._lock:
             number, self._next = self._next, self._next + 1
             self._steps[number] = (time.monotonic(), name)

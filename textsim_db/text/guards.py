@@ -146,7 +146,6 @@ def _traits(tokens: Tokens, i: int) -> tuple[bool, bool]:
 
 @inlined_kernel
 def _find_numbers(tokens: Tokens, i: int, spans: _Spans) -> int:
-    """Find the runs of words with digits; return how many."""
     count = 0
     is_run = False
     for k in range(tokens.word_offsets[i], tokens.word_offsets[i + 1]):

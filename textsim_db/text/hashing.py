@@ -138,7 +138,6 @@ def hash_folded(
 
 @kernel
 def seeded_states(first_seed: int, count: int) -> States:
-    """Return the states of count consecutive seeds."""
     states = np.empty((3, count), np.uint32)
     for i in range(count):
         states[0, i], states[1, i], states[2, i] = seeded(first_seed + i)
@@ -158,7 +157,6 @@ def hash_spans(data: ByteArray, starts: Int32Array, ends: Int32Array) -> Int64Ar
 
 
 def hash_texts(texts: Sequence[str]) -> list[int]:
-    """Return hashtextextended(text, 0) of each text; it is slow."""
     parts = [*(text.encode() for text in texts), bytes(PADDING)]
     ends = np.cumsum([len(part) for part in parts], dtype=np.int32)
     starts = ends - np.array([len(part) for part in parts], np.int32)
@@ -285,13 +283,11 @@ def _following(table: HashTable, slot: np.uint64) -> np.uint64:
 
 @inlined_kernel
 def is_taken(table: HashTable, slot: np.uint64) -> bool:
-    """Say whether a slot has an entry."""
     return bool(table.slots[slot] >= table.first)
 
 
 @inlined_kernel
 def number_at(table: HashTable, slot: np.uint64) -> int:
-    """Return the number of the entry in a slot."""
     return int(table.slots[slot] - table.first)
 
 

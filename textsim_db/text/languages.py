@@ -93,7 +93,6 @@ def check_language(language: str) -> str:
 
 
 def check_installed() -> None:
-    """Raise ConfigurationError unless py3langid is installed."""
     try:
         import py3langid.langid  # noqa: F401
     except ImportError as error:
@@ -139,7 +138,6 @@ def _classify(tokens: Tokens, model: _Model) -> Int32Array:
 
 @inlined_kernel
 def _count_features(tokens: Tokens, document: int, model: _Model, features: _Features) -> int:
-    """Count the features of a text, and return how many are distinct."""
     start, end = tokens.normal_offsets[document], tokens.normal_offsets[document + 1]
     distinct = 0
     state = np.int64(0)

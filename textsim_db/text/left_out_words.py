@@ -64,7 +64,6 @@ def with_lists(settings: CorpusSettings) -> CorpusSettings:
 
 
 def _not_counted(words: tuple[str, ...], settings: CorpusSettings) -> tuple[str, ...]:
-    """Return words without those that a guard of the settings counts."""
     guards, guard_words = tuple(settings.guards), frozenset(settings.guard_words)
     if not guards:
         return words

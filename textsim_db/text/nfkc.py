@@ -276,7 +276,6 @@ def join_broken_words(text: ByteArray, table: Tables, places: Int64Array) -> Byt
 
 @inlined_kernel
 def is_ascii(data: ByteArray, start: int, end: int) -> bool:
-    """Say whether all bytes of a span are ASCII."""
     last = end - (end - start) % 8
     bits = np.uint64(0)
     for k in range(start, last, 8):

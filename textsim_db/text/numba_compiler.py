@@ -157,7 +157,6 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         return cached
 
     def unlock(self) -> None:
-        """Let other processes compile this kernel."""
         if self._lock is not None:
             fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, self._byte)
             self._lock = None
@@ -184,7 +183,6 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         return zlib.crc32(self._impl.filename_base.encode()) >> 1
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Save the compiled code; warn if it cannot be saved."""
         try:
             super().save_overload(sig, data)
         except OSError as error:
@@ -256,7 +254,6 @@ _BYTES = ir.IntType(8).as_pointer()
 
 
 def _pointer64(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
-    """Return a pointer to eight bytes of an array of bytes, from at on."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [at]), ir.IntType(64).as_pointer())
 
@@ -339,7 +336,6 @@ _NAME = "textsim-kernels.compiled"
 
 
 def are_compiled() -> bool:
-    """Return whether all kernels of this installation are compiled."""
     file = mark_file()
     try:
         return file is not None and file.read_text("utf-8") == _digest()

@@ -136,7 +136,6 @@ def _characters(
 
 @kernel
 def _word_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
-    """Return the distinct n-grams of words."""
     kept = _space_for_shingles(len(tokens.starts), len(tokens.word_offsets))
     elements = array_elements(tokens.hashes)
     table = hash_table(kept.hashes, longest(tokens.word_offsets), spread)
@@ -154,7 +153,6 @@ def _word_shingles(tokens: Tokens, n: int, spread: int) -> _ShingleArrays:
 
 @kernel
 def _char_shingles(data: ByteArray, bounds: Int64Array, n: int, spread: int) -> _ShingleArrays:
-    """Return the distinct n-grams of characters."""
     kept = _space_for_shingles(bounds[-1] - bounds[0], len(bounds))
     table = hash_table(kept.hashes, longest(bounds), spread)
     for i in range(len(kept.offsets) - 1):
@@ -177,7 +175,6 @@ def _space_for_shingles(count: int, offsets: int) -> _Kept:
 
 @kernel
 def _used(kept: _Kept) -> _ShingleArrays:
-    """Return the arrays of shingles without unused space."""
     count = kept.offsets[-1]
     return kept.hashes[:count], kept.starts[:count], kept.ends[:count], kept.offsets
 
@@ -195,7 +192,6 @@ def array_elements(word_hashes: Int64Array) -> HashArray:
 
 @inlined_kernel
 def _keep_words(tokens: Tokens, first: int, last: int, table: HashTable, kept: _Kept) -> int:
-    """Write the distinct words of a document; return their number."""
     count = 0
     for k in range(first, last):
         value = np.uint64(tokens.hashes[k])
@@ -239,7 +235,6 @@ def _keep_word_shingles(
 def _keep_char_shingles(
     normal: ByteArray, at: int, end: int, n: int, table: HashTable, kept: _Kept
 ) -> int:
-    """Write the distinct shingles of a normal form; return their number."""
     ahead = at
     while ahead < end and n > 0:
         _, ahead = decode(normal, ahead)

@@ -57,12 +57,10 @@ class Tokens(NamedTuple):
 
     @property
     def documents(self) -> int:
-        """The number of documents."""
         return len(self.normal_offsets) - 1
 
     @property
     def utf8(self) -> Utf8:
-        """The normal forms."""
         return Utf8(self.normal, self.normal_offsets)
 
     def parts(self, size: int) -> Iterator[Tokens]:
@@ -88,19 +86,15 @@ class Tokens(NamedTuple):
         )
 
     def span(self, start: int, end: int) -> str:
-        """Return the text of a span of bytes."""
         return self.normal[start:end].tobytes().decode()
 
     def form_of(self, document: int) -> str:
-        """Return the normal form of a document."""
         return self.span(int(self.normal_offsets[document]), int(self.normal_offsets[document + 1]))
 
     def forms(self) -> list[str]:
-        """Return the normal form of each document."""
         return [self.span(start, end) for start, end in pairwise(self.normal_offsets.tolist())]
 
     def words(self, numbers: Int64Array) -> list[str]:
-        """Return the texts of words by their numbers in the batch."""
         data = self.normal.data
         starts, ends = self.starts[numbers].tolist(), self.ends[numbers].tolist()
         return [str(data[start:end], "utf-8") for start, end in zip(starts, ends, strict=True)]
@@ -113,7 +107,6 @@ def tokenize(texts: Sequence[bytes]) -> Tokens:
 
 
 def tokenize_joined(texts: Utf8) -> Tokens:
-    """Bring several texts into normal form and find their words."""
     return split_texts(normalize(texts), tables())
 
 
@@ -228,7 +221,6 @@ def _leave_out(tokens: Tokens, is_left_out: BoolArray, out: Tokens) -> None:
 
 @inlined_kernel
 def _copy_words(tokens: Tokens, document: int, is_left_out: BoolArray, out: Tokens) -> None:
-    """Append the words of a document that are not left out."""
     first, count = out.normal_offsets[document], out.word_offsets[document]
     position = first
     for i in range(tokens.word_offsets[document], tokens.word_offsets[document + 1]):
@@ -259,7 +251,6 @@ def _space_for_tokens(normal_bytes: int, words: int, documents: int) -> Tokens:
 
 
 def _used(tokens: Tokens) -> Tokens:
-    """Return the arrays of tokens without unused space."""
     count = tokens.word_offsets[-1]
     return Tokens(
         tokens.normal[: tokens.normal_offsets[-1]],

@@ -37,7 +37,6 @@ class Utf8(NamedTuple):
     """The bounds of each text: (texts + 1,)."""
 
     def of(self, text: int) -> bytes:
-        """Return one text."""
         return self.data[self.offsets[text] : self.offsets[text + 1]].tobytes()
 
 
@@ -69,7 +68,6 @@ def _with_offsets(data: bytearray, texts: Sequence[Sized]) -> Utf8:
 
 
 def check_batch_size(size: int) -> None:
-    """Raise DocumentError if the texts are too long for one batch."""
     if size > MAX_BATCH_BYTES:
         raise DocumentError(
             f"the texts of a batch are {size} bytes long; at most {MAX_BATCH_BYTES} are possible; "
@@ -126,7 +124,6 @@ def encode(out: ByteArray, at: int, point: int | np.int64) -> int:
 
 @inlined_kernel
 def copy_span(data: ByteArray, start: int, end: int, out: ByteArray, at: int) -> int:
-    """Copy bytes; return the position after them."""
     for k in range(start, end):
         out[at] = data[k]
         at += 1
@@ -137,7 +134,6 @@ def copy_span(data: ByteArray, start: int, end: int, out: ByteArray, at: int) ->
 def same_spans(
     a: ByteArray, start: int, end: int, b: ByteArray, other_start: int, other_end: int
 ) -> bool:
-    """Say whether two spans have the same bytes."""
     if end - start != other_end - other_start:
         return False
     for i in range(end - start):
@@ -156,7 +152,6 @@ class WordTable(NamedTuple):
 
 
 def word_table(words: Sequence[bytes]) -> WordTable:
-    """Return a hash table of distinct words."""
     return _table_of_words(concatenate(words), SPREAD)
 
 

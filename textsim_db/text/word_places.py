@@ -168,7 +168,6 @@ def _normalize_with_places(
 
 
 def is_spaceless(word: str) -> bool:
-    """Return whether a word is of a script that is written without spaces."""
     return bool(tables().kind[ord(word[0])] == SPACELESS)
 
 

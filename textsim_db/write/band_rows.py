@@ -53,7 +53,6 @@ def copy_new_rows(
     numbers: Int64Array,
     ids: Int64Array,
 ) -> None:
-    """Write the band rows and fingerprints of documents; numbers, ids: their places and ids."""
     sketches = batch.sketches
     if sketches.fingerprints is not None:
         fingerprints = in_parts(sketches.fingerprints, sketches.parts)

@@ -56,11 +56,9 @@ class Versions(NamedTuple):
     sizes: Int32Array
 
     def gone_since(self, before: Versions) -> Int32Array:
-        """Return the ids of the documents that were removed."""
         return np.setdiff1d(before.ids, self.ids, assume_unique=True)
 
     def changed_since(self, before: Versions) -> Versions:
-        """Return the documents that are new or have another version."""
         if not len(before.ids):
             return self
         places = _places(before.ids, self.ids)
@@ -68,7 +66,6 @@ class Versions(NamedTuple):
         return Versions(*(array[~is_same] for array in self))
 
     def parts(self) -> Iterator[Int32Array]:
-        """Cut the documents into parts of at most BATCH_DOCUMENTS and BYTES_AT_ONCE."""
         start, ends = 0, np.cumsum(self.sizes, dtype=np.int64)
         while start < len(ends):
             before = ends[start - 1] if start else 0
@@ -92,7 +89,6 @@ class NewIds(NamedTuple):
         return self.new[places], self.old[places] == old
 
     def without(self, old: Int32Array) -> NewIds:
-        """Return the ids without those of some documents."""
         is_kept = ~np.isin(self.old, old, assume_unique=True)
         return NewIds(self.old[is_kept], self.new[is_kept]) if len(old) else self
 
@@ -133,7 +129,6 @@ class CorpusCopier:
     """Copies an old corpus into a new one, in rounds: each copies the changes since the last."""
 
     def __init__(self, old: StoredCorpus, store: Store) -> None:
-        """Copy from old to the corpus of the store."""
         self._old = old
         self.new = store.corpus
         # The old corpus has left out the boilerplate that it knows.

@@ -142,7 +142,6 @@ _NOTHING = object()
 
 
 def _begin(documents: Any) -> tuple[Any, Iterator[Any]]:
-    """Return the first item and an iterator over all of them."""
     is_lazy = frame_method(documents) == ".collect()"  # it has items, and raises for each of them
     if is_lazy or isinstance(documents, str | _BYTES):
         raise _unexpected(documents)

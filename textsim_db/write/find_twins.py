@@ -187,7 +187,6 @@ class _BatchComparison:
 
 
 def _both(stored: Parts, own: Parts) -> Parts:
-    """Return the parts or guards of the candidates, followed by those of the batch."""
     return None if stored is None or own is None else np.concatenate([stored, own])
 
 

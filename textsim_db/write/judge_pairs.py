@@ -63,7 +63,6 @@ def judge(
 
 
 def unjudge(store: Store, a: object, b: object) -> bool:
-    """Remove the judgement of two documents, and return whether there was one."""
     with _refusals(""), transaction(store.engine) as connection:
         keys = stored_key(a), stored_key(b)
         row = connection.execute(statements.UNJUDGE, [store.corpus.name, *keys]).fetchone()
@@ -84,7 +83,6 @@ def _refusals(place: str) -> Iterator[None]:
 
 
 def judgements(store: Store) -> Generator[ResultColumns, None, None]:
-    """Yield the columns of the judgements, in the order of their keys."""
     # A binary time is read whatever the DateStyle is.
     rows = read_rows(store.engine, statements.JUDGEMENTS, [store.corpus.name], binary=True)
     yield columns_of(Judgement, rows)
@@ -93,7 +91,6 @@ def judgements(store: Store) -> Generator[ResultColumns, None, None]:
 def doubtful(
     store: Store, scope: str | None, most: int | None, siblings: bool
 ) -> Generator[ResultColumns, None, None]:
-    """Yield the columns of the pairs that nobody has judged, best first."""
     parameters = [store.corpus.name, scope, most, siblings]
     found = read_rows(store.engine, statements.DOUBTFUL, parameters)
     yield columns_of(DoubtfulPair, [(*pair, tuple(differs)) for *pair, differs in found])

@@ -146,7 +146,6 @@ _Accepted = dict[str, tuple[bytes, str | None]]
 def _accept_all(
     items: list[Any], config: CorpusConfig
 ) -> tuple[_Accepted, list[Refusal], list[str]]:
-    """Return the documents by key, the refusals, and the keys that came again."""
     accepted: _Accepted = {}
     refused: list[Refusal] = []
     repeated_keys: list[str] = []
@@ -227,7 +226,6 @@ def _take_out_expanding(accepted: _Accepted) -> list[Refusal]:
 
 
 def part_of(batch: Batch, part: slice) -> Batch:
-    """Return a batch with a part of the documents; part has a start and a stop."""
     if part == slice(0, len(batch.keys)):
         return batch
     sketches, tokens = batch.sketches, batch.sketches.tokens

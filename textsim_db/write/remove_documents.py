@@ -40,7 +40,6 @@ def remove(store: Store, keys: Iterable[object]) -> int:
 
 
 def remove_within(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, keys: list[str]) -> int:
-    """Remove documents in the transaction of the caller, and return how many were removed."""
     row = cursor.execute(corpus.statement(statements.REMOVE_DOCUMENTS), [keys]).fetchone()
     return 0 if row is None else int(row[0])
 

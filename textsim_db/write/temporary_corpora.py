@@ -30,7 +30,6 @@ def is_temporary(name: str) -> bool:
 
 
 def check_not_reserved(name: object) -> None:
-    """Raise ConfigurationError if a name begins like the name of a temporary corpus."""
     if isinstance(name, str) and name.startswith(PREFIX):
         raise ConfigurationError(
             f"the name of the corpus is {name[:40]!r}, but names that begin with {PREFIX!r} are "

@@ -63,7 +63,6 @@ def find(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> StoredByK
 
 
 def lock(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> StoredByKey:
-    """Lock the stored documents of several keys, in the order of the keys."""
     return _fetch(cursor, corpus.statement(statements.LOCK_DOCUMENTS), keys)
 
 
@@ -277,7 +276,6 @@ def _no_ids_left(corpus: StoredCorpus) -> DatabaseError:
 
 
 def remove_locked(cursor: Cursor, corpus: StoredCorpus, documents: Sequence[Stored]) -> int:
-    """Remove documents that the caller has locked, and return how many were removed."""
     if documents:
         parameter = Array(_ids(documents).astype(np.int32))
         cursor.execute(corpus.statement(statements.DELETE_DOCUMENTS), [parameter])
@@ -378,7 +376,6 @@ def _replace(
 
 
 def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int64Array:
-    """Return the band rows of stored documents, as their signatures give them."""
     stored = [document.signature for document in documents]
     signatures = load_signatures(stored, [document.id for document in documents], corpus.config)
     parts = np.array([d.part for d in documents], np.int64) if corpus.config.scoped else None
@@ -387,7 +384,6 @@ def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int6
 
 
 def expiry_parameter(expiry: bytes | None) -> Moment | None:
-    """Return a stored expiry as a parameter."""
     return None if expiry is None else Moment(expiry)
 
 
