@@ -32,6 +32,12 @@ def test_wrong_usage(textsim: Textsim, corpus: ts.Corpus) -> None:
     assert 'did you mean "same"?' in textsim("judge", "news", "a", "b", "sane", status=2).stderr
 
 
+def test_doubtful_pairs_are_a_table(textsim: Textsim, db: ts.Database) -> None:
+    notes = db.create_corpus("notes", shingle="word:1", is_unique=True, unique_from=0.99)
+    notes.add_many({"x": "a b c d e f g h", "y": "a b c d e f g h i"})
+    assert "1 pair found" in textsim("doubtful", "notes").stderr
+
+
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_an_export_is_imported_whatever_the_keys_are(
     textsim: Textsim, db: ts.Database, corpus: ts.Corpus, tmp_path: Path, form: str

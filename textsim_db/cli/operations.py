@@ -138,7 +138,7 @@ class Call:
         rows = counted("searching", f"{self.operation.noun}s", rows, are_printed=not is_table)
         if not is_table:
             return rows
-        sign = 1 if _is_distance(self.arguments["measure"]) else -1
+        sign = 1 if _is_distance(self.arguments.get("measure", JACCARD_NAME)) else -1
         return iter(sorted(rows, key=lambda row: (sign * row[0], row[1:])))
 
     def print_done(self) -> None:
