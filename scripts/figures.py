@@ -54,14 +54,18 @@ def sentence(text: str) -> None:
     _write(text.strip("\n").format(**figures))
 
 
-def table(name: str) -> None:
-    """Write a recorded table."""
+def table(name: str, **cells: str) -> None:
+    """Write a recorded table, or its rows that have these cells, such as threshold="0.8"."""
     tables: dict[str, Table] = {}
     for contents in _files().values():
         tables |= contents["tables"]
     if name not in tables:
         raise LookupError(f"no table {name}; there are: {', '.join(tables)}")
-    _write(markdown(tables[name]).rstrip("\n"))
+    header, *rows = tables[name]
+    chosen = [
+        row for row in rows if all(row[header.index(name)] == cell for name, cell in cells.items())
+    ]
+    _write(markdown([header, *chosen]).rstrip("\n"))
 
 
 def _write(text: str) -> None:
