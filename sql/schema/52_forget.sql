@@ -37,6 +37,20 @@ BEGIN
     RETURN keys;
 END $$;
 
+-- The keys of which a table has rows with documents. A key that its columns cannot hold has none.
+CREATE OR REPLACE FUNCTION textsim._standing_keys(source textsim.source, keys text[]) RETURNS text[]
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    half integer := cardinality(keys) / 2;
+BEGIN
+    RETURN array(
+        SELECT r.key FROM textsim._rows_of(source, keys) r
+        WHERE r.body IS NOT NULL AND (r.expires_at > now()) IS NOT FALSE ORDER BY r.key COLLATE "C");
+EXCEPTION WHEN data_exception THEN
+    RETURN CASE WHEN half = 0 THEN '{}'
+        ELSE textsim._standing_keys(source, keys[:half]) || textsim._standing_keys(source, keys[half + 1:]) END;
+END $$;
+
 -- Raise an error if a row with one of the keys stands in an attached table, and so would be indexed again.
 CREATE OR REPLACE FUNCTION textsim._refuse_standing(c textsim.corpus, forgotten text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -45,9 +59,7 @@ DECLARE
     standing text[];
 BEGIN
     FOR source IN SELECT s.* FROM textsim.source s WHERE s.corpus_id = c.id AND s.active LOOP
-        standing := array(
-            SELECT r.key FROM textsim._rows_of(source, forgotten) r
-            WHERE r.body IS NOT NULL AND (r.expires_at > now()) IS NOT FALSE ORDER BY r.key COLLATE "C");
+        standing := textsim._standing_keys(source, forgotten);
         IF standing <> '{}' THEN
             RAISE EXCEPTION 'table % has rows of % of these documents, such as the row with the key %',
                 source.relation, cardinality(standing), quote_literal(left(standing[1], 100))

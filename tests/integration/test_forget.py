@@ -126,8 +126,17 @@ def test_a_standing_row_is_refused(
             db.worker().run(until_idle=True)
         with pytest.raises(ts.ConfigurationError, match=r"rows of 1 of these documents.*'r'"):
             corpus.forget(**choice)
+    # A table that cannot have a key does not keep its document.
+    connection.execute(
+        "CREATE TABLE numbered (id int PRIMARY KEY, body text, tenant text, at date)"
+    )
+    corpus.attach("numbered", "id", "body", scope="tenant", time="at")
+    connection.execute("INSERT INTO numbered VALUES (7, 'a row of numbers', 'b', now())")
+    with pytest.raises(ts.ConfigurationError, match=r"rows of 1 of these documents.*'7'"):
+        corpus.forget(["k1", "k2", "7", "99999999999"])
     assert "k1" in corpus
-    connection.execute("DELETE FROM ticket")
+    assert corpus.forget(["k1", "99999999999"], later=True).documents == 1
+    connection.execute("DELETE FROM ticket; DELETE FROM numbered")
     assert corpus.forget(scope="b").documents == 1
 
 
