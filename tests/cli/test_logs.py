@@ -23,7 +23,7 @@ from benchmarks.generate import documents
 from tests.support.commands import Textsim, process
 from tests.support.terminal import Terminal, replace_standard_error
 from tests.support.waiting import PATIENCE_SECONDS
-from textsim_db.cli import app, logs, progress_lines
+from textsim_db.cli import logs, progress_lines
 from textsim_db.text import numba_compiler
 
 
@@ -128,17 +128,6 @@ def test_the_errors_that_drivers_log_are_not_printed() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "textsim_db met an error\n")
-
-
-def test_every_command_has_the_options() -> None:
-    def commands(group: Any) -> Any:
-        yield from group.registered_commands
-        for part in group.registered_groups:
-            yield from commands(part.typer_instance)
-
-    found = list(commands(app))
-    assert len(found) > 20
-    assert all(issubclass(info.cls, logs.Command) for info in found)
 
 
 @pytest.mark.long

@@ -98,21 +98,6 @@ def in_scope(connection: Connection, key: str, scope: str) -> bool:
     return connection.execute(query % number, [key]).fetchall() == [(scope,)]
 
 
-def test_a_judgement_takes_a_pair_off_and_counts_for_writers(db: ts.Database) -> None:
-    corpus = db.create_corpus("c", shingle="word:1", is_unique=True, unique_from=0.95)
-    text = " ".join(f"w{n:02}" for n in range(20))
-    corpus.add_many({"a": text, "b": text.removesuffix(" w19").removesuffix(" w18")})
-    assert list(corpus.doubtful()) == [ts.DoubtfulPair("a", "b", 0.9)]
-    assert corpus.judge("a", "b", "different", source="model", confidence=0.7)
-    assert list(corpus.doubtful()) == []
-    assert corpus.add("b", text).replaced == 1
-    assert corpus.check() == []
-    for none in (db.create_corpus("d", is_unique=True), db.create_corpus("e", guards="numbers")):
-        assert list(none.doubtful(siblings=True)) == []
-    with pytest.raises(ts.ConfigurationError, match="max_results is 0"):
-        corpus.doubtful(max_results=0)
-
-
 def test_an_update_dates_and_announces_new_doubtful_matches(
     db: ts.Database, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import inf
 
@@ -29,6 +29,7 @@ KEY_PAIRS = 40
 ROWS = 40
 KEPT = 500
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
+WORDS_OF_TEXT = 11
 CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 SNAPSHOT = """
 SELECT key, textsim._stored_form(1, word_ids, normal_form) FROM textsim.document_1
@@ -140,7 +141,9 @@ class Client:
         ]
 
     def text(self) -> str:
-        return " ".join([*self.rng.choices(WORDS, k=10), str(self.rng.randrange(10**9))])
+        return " ".join(
+            [*self.rng.choices(WORDS, k=WORDS_OF_TEXT - 1), str(self.rng.randrange(10**9))]
+        )
 
     def write_by_python(self) -> None:
         key_pairs = self.key_pairs()
@@ -242,7 +245,21 @@ class Client:
                 keys = [match.key for match in matches]
                 self.counts["doubled"] += len(keys) - len(set(keys))
                 self.counts["torn"] += (first in keys) != (second in keys)
+                self._read_passages(texts[first], {first, second})
         self.counts["reads"] += 1
+
+    def _read_passages(self, text: str, key_pair: set[str]) -> None:
+        """Search for a whole text as a passage, and for the passages of a document."""
+        in_sql = "SELECT key FROM textsim.passages('c', %s, %s)"
+        rows = self.connection.execute(in_sql, [text, WORDS_OF_TEXT]).fetchall()
+        self.connection.rollback()
+        in_python = [passage.key for passage in self.corpus.passages(text, WORDS_OF_TEXT)]
+        for found in ([key for (key,) in rows], in_python):
+            self.counts["torn"] += key_pair.intersection(found) not in (set(), key_pair)
+        key = min(key_pair)
+        with suppress(ts.DocumentNotFound):
+            others = {each.key for each in self.corpus.passages_of(key, WORDS_OF_TEXT)}
+            self.counts["torn"] += others != key_pair - {key}
 
 
 def test_sixteen_clients_lose_tear_and_double_nothing(

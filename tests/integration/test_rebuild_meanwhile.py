@@ -2,79 +2,19 @@
 
 from __future__ import annotations
 
-import random
 import threading
-import time
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 import psycopg
 import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.support.rebuilds import TEXTS, stored_rows
-from tests.support.threads import repeating
+from tests.support.rebuilds import TEXTS
 from textsim_db.db import stored_corpus
 from textsim_db.sync.pieces import Piece
-from textsim_db.write import copy_corpus, rebuild
-
-REBUILDS: list[dict[str, Any]] = [
-    {"shingle": "char:4"},
-    {"num_hashes": 60},
-    {"recall": 1},
-    {"shingle": "word:2"},
-    {"recall": 0.95, "seed": 5},
-    {"shingle": "char:4", "passages": 100},
-]
-
-
-def test_readers_and_writers_go_on_during_rebuilds(
-    db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(copy_corpus, "BATCH_DOCUMENTS", 50)
-    monkeypatch.setattr(rebuild, "FEW_CHANGES", 5)
-    corpus = db.create_corpus("c")
-    corpus.add_many(TEXTS.items())
-    constant = "a text that is always there and always to be found"
-    corpus.add("constant", constant)
-    model = {**TEXTS, "constant": constant}
-    writing, reading = db.corpus("c"), db.corpus("c")
-    texts = list(TEXTS.values())
-    errors = 0
-
-    def write() -> None:
-        nonlocal errors
-        key = f"doc-{rng.randrange(400):07d}"
-        text = rng.choice(texts) + " more"
-        for _ in range(2):
-            try:
-                if rng.random() < 0.3:
-                    writing.remove([key])
-                    model.pop(key, None)
-                else:
-                    writing.add(key, text)
-                    model[key] = text
-                return
-            except ts.CorpusChanged:
-                errors += 1
-        raise AssertionError("a repeated write was refused")
-
-    def read() -> None:
-        assert "constant" in [match.key for match in reading.query(constant)]
-        assert "constant" in reading
-
-    with repeating(write, read):
-        for settings in REBUILDS:
-            corpus.rebuild(**settings)
-            time.sleep(0.2)
-    assert errors <= len(REBUILDS)
-    assert corpus.check() == []
-    fresh = db.create_corpus("fresh", shingle="char:4", num_hashes=60, seed=5, passages=100)
-    fresh.add_many(model.items())
-    assert stored_rows(db, "c") == stored_rows(db, "fresh")
-    assert stored_corpus.names(db.engine) == ["c", "fresh"]
+from textsim_db.write import rebuild
 
 
 def test_a_second_rebuild_of_a_corpus_is_refused(db: ts.Database) -> None:

@@ -1,9 +1,9 @@
 """Sixteen clients write to a unique corpus at random: brute force finds no twins.
 
-They add, force, judge, replace, expire and remove documents by SQL and by Python, and insert, update and
-delete rows of attached tables, in transactions with savepoints, some of which they roll back. A worker
-gives word ids, and the corpus is rebuilt meanwhile. After each round all clients pause, and faults_of()
-compares the corpus with brute force.
+They add, force, judge, replace, expire, forget and remove documents by SQL and by Python, and insert,
+update and delete rows of attached tables, in transactions with savepoints, some of which they roll back.
+A worker gives word ids, and the corpus is rebuilt meanwhile. After each round all clients pause, and
+faults_of() compares the corpus with brute force. In the end no forgotten word is left.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sampling import sample
-from tests.support.unique_writers import SETTINGS, Client, faults_of, prepare
+from tests.support.sources import stored_forms
+from tests.support.unique_writers import NUMBER, SETTINGS, Client, faults_of, prepare
 from tests.support.workers import running_worker
 
 SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "1"))
@@ -49,6 +50,11 @@ def test_sixteen_clients_at_random_leave_no_twins(
     assert [name for name in outcomes if name.startswith("fault: ")] == [], f"--seed {seed}"
     assert outcomes["ended"] > 0
     assert outcomes["UniqueViolation"] > 0
+    db.corpus("c").forget(all_removed=True)
+    ((number,),) = connection.execute(NUMBER.encode()).fetchall()
+    words = connection.execute(f"SELECT word FROM textsim.word_{number}".encode()).fetchall()
+    left = {word for form in stored_forms(connection).values() for word in str(form).split()}
+    assert {word for (word,) in words} == left
     assert db.corpus("c").check() == []
 
 

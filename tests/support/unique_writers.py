@@ -67,7 +67,7 @@ class Client:
         self._operations: list[Callable[[], object]] = [
             *(self._add, self._add, self._add_unique, self._force, self._remove, self._add_listed),
             *(self._insert, self._insert, self._insert_many, self._update, self._update),
-            *(self._upsert, self._move, self._delete),
+            *(self._upsert, self._move, self._delete, self._forget),
         ]
         if self.corpus.config.scoped:  # no pair of two scopes is judged
             self._operations.append(self._lock_scope)
@@ -139,6 +139,10 @@ class Client:
 
     def _remove(self) -> None:
         self._run("SELECT textsim.remove('c', %s)", self._document()[0])
+
+    def _forget(self) -> None:
+        """Its words go with the next rebuild."""
+        self._run("SELECT FROM textsim.forget('c', ARRAY[%s])", self._document()[0])
 
     def _add_listed(self) -> None:
         """Add the texts of a list that have no twin, in another order; none may be refused."""
