@@ -19,7 +19,7 @@ import textsim_db as ts
 from tests.support.connections import Connection, tables_of, value
 
 ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "examples" / "remember"
+EXAMPLE = ROOT / "examples" / "memory"
 PAGE = ROOT / "docs" / "how-to" / "remember-each-thing-once.md"
 CLIENTS = 16
 TENANTS = ("anna", "bert")
