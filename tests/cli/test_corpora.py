@@ -12,20 +12,6 @@ from tests.support.connections import Connection
 from textsim_db.cli import operations
 
 
-def test_rebuild_makes_a_corpus_unique(textsim: Textsim) -> None:
-    text = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
-    lines = [f'{{"id": "{key}", "text": "{text} {key}"}}' for key in "ab"]
-    textsim("index", "news", "-", "--create", input="\n".join(lines))
-    result = textsim("rebuild", "news", "--unique", status=2)
-    assert (
-        '1 pair of its documents match: "a" and "b" (0.875); nothing was changed' in result.stderr
-    )
-    assert "unique           no\n" in textsim("corpus", "show", "news").stdout
-    textsim("remove", "news", "b")
-    assert "unique           yes\n" in textsim("rebuild", "news", "--unique").stdout
-    assert "unique           no\n" in textsim("rebuild", "news", "--no-unique").stdout
-
-
 def test_drop_needs_a_yes(news: Textsim) -> None:
     result = news("corpus", "drop", "news", status=2)
     assert result.stderr == (

@@ -61,22 +61,6 @@ def test_a_unique_corpus_leaves_twins_out(news: Textsim) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ("--bands 20 --rows 5", "bands is 18 there, not 20; rows is 7 there, not 5"),
-        ("--shingle char:4 --seed 1", "shingle is word:3 there, not char:4"),
-        ("--num-hashes 64", "num hashes is 128 there, not 64"),
-    ],
-)
-def test_only_settings_that_differ_are_named(settings: str, message: str, news: Textsim) -> None:
-    result = news("index", "news", "-", "--create", *settings.split(), status=2)
-    assert result.stderr == (
-        f'error: corpus "news" exists with other settings: {message}; '
-        "use another name, or change the settings with textsim rebuild\n"
-    )
-
-
-@pytest.mark.parametrize(
     ("mistake", "message"),
     [
         (["none.jsonl"], "refused: none.jsonl: cannot be read: No such file or directory\n"),

@@ -64,14 +64,6 @@ def test_searches_of_a_corpus_with_guards_say_what_differs(
     assert rows(textsim("clusters", "invoices", "--format", "jsonl")) == []
 
 
-def test_the_kept_document_is_named_in_each_format(news: Textsim) -> None:
-    command = ("clusters", "news", "--linkage", "kept", "--threshold", "0.7", "--format")
-    (cluster,) = rows(news(*command, "jsonl"))
-    lines = list(csv.DictReader(news(*command, "csv").stdout.splitlines()))
-    assert [line["key"] for line in lines] == cluster["keys"]
-    assert {line["kept"] for line in lines} == {cluster["kept"]}
-
-
 def test_a_long_table_looks_like_a_short_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

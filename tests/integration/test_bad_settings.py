@@ -183,18 +183,6 @@ def test_numbers_of_wrong_types_are_refused_by_name(corpus: ts.Corpus) -> None:
                 call(corpus, value)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["max_results", "max_results of many", "max_results of neighbours", "last", "sample", "words"],
-)
-def test_limits_are_checked_before_the_search(corpus: ts.Corpus, name: str) -> None:
-    corpus.drop()  # any work would raise CorpusNotFound
-    with pytest.raises(ts.ConfigurationError, match=f"^{name.split()[0]} is -1; expected"):
-        NUMBERS[name](corpus, -1)
-    with pytest.raises(ts.CorpusNotFound):
-        NUMBERS[name](corpus, 1)
-
-
 def test_numbers_of_numpy_and_fractions_are_accepted(corpus: ts.Corpus, db: ts.Database) -> None:
     thresholds: list[Any] = [np.float32(0.5), np.float64(0.5), Fraction(1, 2)]
     for threshold in thresholds:

@@ -9,7 +9,6 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.support.reference import similarity
 from textsim_db.write.vacuum_loads import ANALYZE_DOCUMENTS
 
 TEXTS = {
@@ -88,35 +87,11 @@ def test_adding_unchanged_documents_writes_nothing(corpus: ts.Corpus, database_u
     assert state() == before
 
 
-def test_query_returns_matches_with_exact_similarity(corpus: ts.Corpus) -> None:
-    matches = corpus.query(TEXTS["a"], threshold=0.3)
-    expected = {key: similarity(TEXTS["a"], text) for key, text in TEXTS.items()}
-    assert {m.key: m.similarity for m in matches} == {k: s for k, s in expected.items() if s >= 0.3}
-    assert [m.key for m in matches] == ["a", "b", "c"]
-    assert all(isinstance(m, ts.Match) for m in matches)
-    signature = corpus.signature(TEXTS["a"])
-    for match in matches:
-        assert match.estimate == np.mean(signature == corpus.signature(TEXTS[match.key]))
-    assert [m.key for m in corpus.query(TEXTS["a"], threshold=0.3, max_results=2)] == ["a", "b"]
-    assert [m.key for m in corpus.query(TEXTS["a"])] == ["a", "b"]
-    assert corpus.query("of unknown words altogether") == []
-    assert corpus.query("") == corpus.query(" ?! ") == []
-
-
 def test_equal_similarities_come_in_the_order_of_the_keys(db: ts.Database) -> None:
     corpus = db.create_corpus("news")
     corpus.add_many((key, "always the same text") for key in "cabd")
     assert [m.key for m in corpus.query("always the same text")] == list("abcd")
     assert [m.key for m in corpus.neighbours("b")] == list("acd")
-
-
-def test_neighbours_equal_a_query_with_the_stored_text(corpus: ts.Corpus) -> None:
-    for key, text in TEXTS.items():
-        expected = [m for m in corpus.query(text, threshold=0.2) if m.key != key]
-        assert corpus.neighbours(key, threshold=0.2) == expected
-        assert corpus.neighbours(key, threshold=0.2, max_results=1) == expected[:1]
-    with pytest.raises(ts.DocumentNotFound, match='no document "zz"'):
-        corpus.neighbours("zz")
 
 
 def test_documents_may_be_added_while_pairs_are_read(corpus: ts.Corpus) -> None:

@@ -13,9 +13,7 @@ import textsim_db as ts
 from tests.support.clients import Clients
 from tests.support.connections import Connection, value
 from tests.support.expiry import DAY, OTHER, TEXT, create, expire, expiries, table_of
-from tests.support.sampling import sample
 from tests.support.scopes import Document, random_documents, true_pairs
-from tests.support.threads import repeating
 from textsim_db.settings.check_values import check_duration
 from textsim_db.write import load_batches, prepare_batches, write_batch
 
@@ -286,30 +284,3 @@ def test_removal_waits_for_nobody_and_leaves_no_band_rows(
     assert corpus.expire() == 0
     assert [match.key for match in corpus.query(TEXT)] == ["a"]
     assert corpus.check() == []
-
-
-@pytest.mark.parametrize("is_unique", sample([True, False], 2))
-def test_documents_are_removed_while_others_write(
-    db: ts.Database, connection: Connection, is_unique: bool, rng: random.Random
-) -> None:
-    corpus = create(db, is_unique=is_unique, keep_for=timedelta(milliseconds=20))
-    texts = {f"k{i}": " ".join(f"{i}w{j}" for j in range(8)) for i in range(40)}
-    with repeating(lambda: db.corpus("c").expire()):
-        for turn in range(40):
-            chosen = rng.sample(sorted(texts), 5)
-            if turn % 2:
-                corpus.add_many({key: texts[key] for key in chosen})
-            else:
-                for key in chosen:
-                    text = texts[rng.choice(chosen)] if is_unique else texts[key]
-                    query = (
-                        "SELECT textsim.add_unique('c', %s, %s)"
-                        if is_unique
-                        else ("SELECT textsim.add('c', %s, %s)")
-                    )
-                    connection.execute(query.encode(), [key, text])
-    assert corpus.check() == []
-    connection.execute("SELECT pg_sleep(0.05)")
-    corpus.expire()
-    assert expiries(connection, corpus) == {}
-    assert value(connection, "SELECT count(*) FROM textsim.band_1") == 0

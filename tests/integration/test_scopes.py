@@ -159,26 +159,6 @@ def test_documents_without_a_possible_scope_are_refused(
     assert reason in report.refused[0].reason
 
 
-@pytest.mark.parametrize("by_sql", [False, True], ids=["python", "sql"])
-def test_another_scope_moves_a_document(
-    db: ts.Database, connection: Connection, by_sql: bool
-) -> None:
-    corpus = create(db)
-    for scope in ("a", "b"):
-        if by_sql:
-            assert value(connection, "SELECT textsim.add('c', 'k', %s, %s)", [TEXT, scope])
-            assert not value(connection, "SELECT textsim.add('c', 'k', %s, %s)", [TEXT, scope])
-        else:
-            assert corpus.add("k", TEXT, scope=scope).unchanged == 0
-            assert corpus.add("k", TEXT, scope=scope).unchanged == 1
-        assert corpus.query(TEXT, scope=scope)
-        assert corpus.check() == []
-    assert corpus.query(TEXT, scope="a") == []
-    assert corpus.remove(["k"]) == 1
-    assert corpus.check() == []
-    assert value(connection, "SELECT count(*) FROM textsim.band_1") == 0
-
-
 @pytest.mark.both_servers
 @pytest.mark.parametrize("mode", sample(["queue", "inline"], 2))
 def test_a_column_of_an_attached_table_gives_the_scope(

@@ -14,37 +14,6 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from tests.support.workers import running_worker
 
 
-def test_reconcile_mends_changes_that_triggers_missed(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection
-) -> None:
-    make_table(connection, 20)
-    corpus.attach("t", "id", "body")
-    corpus.add("by hand", "which is nobody's business")
-    with connection.transaction():
-        connection.execute("SET LOCAL session_replication_role = replica")
-        connection.execute("DELETE FROM t WHERE id IN (3, 4)")
-        connection.execute("UPDATE t SET body = 'changed behind the back' WHERE id = 5")
-        connection.execute("INSERT INTO t VALUES (90, 'came in behind the back')")
-    connection.execute(
-        "ALTER TABLE t DISABLE TRIGGER ALL; TRUNCATE t; ALTER TABLE t ENABLE TRIGGER ALL"
-    )
-    connection.execute("INSERT INTO t VALUES (7, 'the only one'), (5, 'this as well')")
-    assert corpus.status().pending == 2
-    drift = {d.key: d.kind for d in corpus.drift()}
-    assert drift == {str(i): "surplus" for i in range(20) if i not in (5, 7)} | {
-        "5": "different",
-        "7": "different",
-    }
-    report = corpus.reconcile()
-    assert (report.added, report.replaced, report.removed) == (0, 2, 18)
-    assert stored_forms(connection) == {
-        "7": "the only one",
-        "5": "this as well",
-        "by hand": "which is nobody s business",
-    }
-    index_all_pending(db, corpus)
-
-
 def test_a_change_that_crashes_every_worker_is_set_aside(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:

@@ -11,37 +11,7 @@ import pytest
 from psycopg import errors as pg
 
 import textsim_db as ts
-from tests.support.roles import FOX, TEXTS, Stage
-
-
-def test_a_reader_searches_like_the_owner(stage: Stage) -> None:
-    text = TEXTS[0][1]
-    with stage.connect(stage.reader) as db, stage.connect(stage.owner) as owner_db:
-        assert db.corpora() == ["news"]
-        corpus, expected = db.corpus("news"), owner_db.corpus("news")
-        assert [match.key for match in corpus.query(text, 0.5)] == ["a", "b"]
-        assert corpus.query(text, 0.5) == expected.query(text, 0.5)
-        assert corpus.candidates(text) == expected.candidates(text)
-        assert corpus.neighbours("a", 0.5) == expected.neighbours("a", 0.5) != []
-        assert list(corpus.pairs(0.5)) == list(expected.pairs(0.5)) != []
-        assert list(corpus.clusters(0.5)) == list(expected.clusters(0.5)) != []
-        assert corpus.check() == []
-        assert len(corpus) == 3
-        assert "a" in corpus
-        assert corpus.status() == expected.status()
-        assert corpus.failures() == []
-    for statement in (
-        "SELECT key, similarity FROM textsim.matches('news', 'one two three four five six', 0.5)",
-        "SELECT * FROM textsim.candidates('news', 'one two three four five six')",
-        "SELECT key, similarity FROM textsim.neighbours('news', 'a', 0.5)",
-        "SELECT * FROM textsim.candidate_pairs('news')",
-        "SELECT * FROM textsim.pairs('news', 0.5)",
-        "SELECT textsim.jaccard('news', 'one two three four', 'one two three five')",
-        "SELECT textsim.signature('news', 'one two three')",
-    ):
-        assert stage.run(stage.reader, statement) == stage.run(stage.owner, statement) != []
-    assert stage.run(stage.reader, "SELECT * FROM textsim.sources") == []
-    assert stage.run(stage.reader, "SELECT indexed FROM textsim.status('news')") == [(3,)]
+from tests.support.roles import FOX, Stage
 
 
 def test_a_writer_adds_and_removes_documents(stage: Stage) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.support.rebuilds import TEXTS, stored_rows
+from tests.support.rebuilds import stored_rows
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
 from textsim_db.spark import read, write, write_corpus
@@ -60,20 +60,6 @@ def test_a_written_corpus_equals_an_added_one(
 
 
 COLUMNS = "id string, text string"
-
-
-def test_an_existing_corpus_gets_what_add_many_gives_it(
-    spark: SparkSession, db: ts.Database
-) -> None:
-    items = list(TEXTS.items())
-    later = [*items[100:], (items[0][0], "another text"), ("new", "a new text")]
-    for name in ("c", "added"):
-        db.create_corpus(name, shingle="word:2").add_many(items[:200])
-    report = write(spark.createDataFrame(later, COLUMNS).repartition(4), db.url, "c")
-    assert report == db.corpus("added").add_many(later)
-    assert (report.added, report.replaced, report.unchanged) == (101, 1, 100)
-    assert stored_rows(db, "c") == stored_rows(db, "added")
-    assert db.corpus("c").check() == []
 
 
 def test_a_table_stays_attached_to_an_empty_corpus_that_is_filled(

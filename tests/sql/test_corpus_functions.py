@@ -9,7 +9,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.catalog import expected_settings
-from tests.support.connections import Connection, value
+from tests.support.connections import Connection
 from tests.support.sampling import sample
 
 pytestmark = pytest.mark.both_servers
@@ -74,23 +74,6 @@ def test_the_functions_state_volatility_settings_and_rights(
         assert (volatile, parallel) == (("v", "u") if "._write_" in name else ("s", "s"))
         assert not definer
         assert rights is None  # the tables are protected, so a call needs no right of its own
-
-
-def test_creating_the_functions_again_changes_nothing(
-    db: ts.Database, connection: Connection
-) -> None:
-    for shingle in ("word:3", "char:4"):
-        db.create_corpus(shingle, shingle=shingle).add("a", "one two three four five")
-    before = functions(connection)
-    connection.execute("SELECT textsim._make_functions(c.id) FROM textsim.corpus c")
-    assert functions(connection) == before
-    for action in ("candidates", "normal_form_of", "word_numbers", "write"):
-        connection.execute(f"DROP FUNCTION textsim._{action}_1".encode())
-    connection.execute("SELECT textsim._make_functions(1)")
-    assert functions(connection) == before
-    assert value(connection, "SELECT textsim.add('word:3', 'b', 'one two three four five')")
-    query = "SELECT key FROM textsim.matches('word:3', 'one two three four five')"
-    assert connection.execute(query).fetchall() == [("a",), ("b",)]
 
 
 SCANS = """
