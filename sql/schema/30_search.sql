@@ -139,48 +139,50 @@ DECLARE
     d record;
     least_score CONSTANT double precision := coalesce(threshold, 1e-9);
     edge CONSTANT text := CASE c.unit WHEN 'word' THEN ' ' ELSE '' END;
-    own_shingles text[];
-    own_runs text[];
-    body text;
+    has_numbers CONSTANT boolean := c.unit = 'word' AND c.shingle_length <= 3;
     keys text[] := '{}';
     scores double precision[] := '{}';
     guards bigint[] := '{}';
-    shared bigint;
     score double precision;
     last_score double precision;  -- of the last result, if there are as many as are wanted
 BEGIN
-    -- Only word shingles up to 3 are compared by word ids, and only with documents that have them. The words of the
-    -- text have no ids yet. A form is composed when its row is fetched.
-    FOR d IN EXECUTE format('SELECT k.*, %s AS form FROM textsim.%I($1, $2, $3, $4, $5, $6, $7, $8, $9) k',
-            CASE WHEN c.unit = 'word' AND c.shingle_length <= 3 THEN 'k.normal_form'
-                ELSE format('coalesce(k.normal_form, textsim._normal_form_of_%s(k.word_ids))', c.id) END,
+    own_count := coalesce(own_count, textsim._count_shingles(own_form, own_values, c.unit, c.shingle_length));
+    -- Each document is compared when its row is fetched. Only word shingles up to 3 are compared by word ids, and only
+    -- with documents that have them; the words of the text have no ids yet. To look for each shingle in a short text
+    -- takes a quarter of the time of its shingles. A single shingle may be shorter than others, and begin one.
+    FOR d IN EXECUTE format($query$
+            WITH own AS MATERIALIZED (
+                SELECT o.shingles, array(SELECT $13 || s || $13 FROM unnest(o.shingles) s) AS runs
+                FROM (SELECT %1$s(textsim._stored_form($14, $15, $8), %2$s) AS shingles OFFSET 0) o)
+            SELECT k.key, k.guard, k.shingle_count, k.most_similar, %3$s (
+                SELECT CASE WHEN $2 = 1 OR $2::bigint * length(f.body) > 300000
+                    THEN textsim._count_shared(
+                        (SELECT o.shingles FROM own o), textsim._shingles_of_form(f.form, $11, $12))
+                    ELSE (
+                        SELECT count(*) FROM unnest((SELECT o.runs FROM own o)) s
+                        WHERE strpos(f.body COLLATE "C", s) > 0) END
+                FROM (
+                    SELECT f.form, $13 || %4$s || $13 AS body
+                    FROM (SELECT %5$s AS form OFFSET 0) f OFFSET 0) f)%6$s AS shared
+            FROM textsim.%7$I($1, $2, $3, $4, $5, $6, $7, $8, $9) k
+            WHERE textsim._may_reach(k.shingle_count, $2, $10)
+            $query$,
+            CASE c.unit WHEN 'char' THEN 'textsim._char_shingles' ELSE 'textsim._shingles_of_form' END,
+            CASE c.unit WHEN 'char' THEN '$12' ELSE '$11, $12' END,
+            CASE WHEN has_numbers THEN 'CASE WHEN k.normal_form IS NULL THEN textsim._count_shared_triples('
+                'coalesce($15, k.own_numbers), k.word_ids, $12) ELSE' END,
+            CASE c.unit WHEN 'char' THEN 'textsim._without_spaces(f.form)' ELSE 'f.form' END,
+            CASE WHEN has_numbers THEN 'k.normal_form' ELSE format($part$coalesce(k.normal_form, (
+                SELECT string_agg(w.word, ' ' ORDER BY u.place)
+                FROM unnest(k.word_ids) WITH ORDINALITY u (id, place) JOIN textsim.word_%s w ON w.id = u.id))
+                $part$, c.id) END,
+            CASE WHEN has_numbers THEN ' END' END,
             '_candidates_' || c.id)
-        USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form, of_siblings
+        USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form, of_siblings,
+            least_score, c.unit, c.shingle_length, edge, c.id, own_ids
     LOOP
         EXIT WHEN d.most_similar < last_score;
-        own_count := coalesce(own_count, textsim._count_shingles(own_form, own_values, c.unit, c.shingle_length));
-        CONTINUE WHEN NOT textsim._may_reach(d.shingle_count, own_count, least_score);
-        IF d.form IS NULL THEN
-            own_ids := coalesce(own_ids, d.own_numbers);
-            shared := textsim._count_shared_triples(own_ids, d.word_ids, c.shingle_length);
-        ELSE
-            IF own_shingles IS NULL THEN
-                own_form := textsim._stored_form(c.id, own_ids, own_form);
-                own_shingles := CASE c.unit WHEN 'char' THEN textsim._char_shingles(own_form, c.shingle_length)
-                    ELSE textsim._shingles_of_form(own_form, c.unit, c.shingle_length) END;
-                own_runs := array(SELECT edge || s || edge FROM unnest(own_shingles) s);
-            END IF;
-            body := edge || CASE c.unit WHEN 'char' THEN textsim._without_spaces(d.form) ELSE d.form END || edge;
-            -- To look for each shingle in a short text takes a quarter of the time of its shingles. A single shingle may
-            -- be shorter than others, and begin one.
-            IF own_count = 1 OR own_count::bigint * length(body) > 300000 THEN
-                shared := textsim._count_shared(
-                    own_shingles, textsim._shingles_of_form(d.form, c.unit, c.shingle_length));
-            ELSE
-                shared := (SELECT count(*) FROM unnest(own_runs) s WHERE strpos(body COLLATE "C", s) > 0);
-            END IF;
-        END IF;
-        score := textsim._ratio(shared, own_count, d.shingle_count);
+        score := textsim._ratio(d.shared, own_count, d.shingle_count);
         CONTINUE WHEN score < last_score OR NOT textsim._is_match(score, least_score);
         keys := keys || d.key;
         scores := scores || score;

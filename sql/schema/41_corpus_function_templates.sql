@@ -56,8 +56,7 @@ DECLARE
 BEGIN
     {siblings}{mates}RETURN QUERY
         WITH met AS MATERIALIZED ({met})
-        SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard, {own_numbers},
-            d.most_shared / nullif(own_count + d.shingle_count - d.most_shared, 0)::double precision
+        SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard, {own_numbers}, {most_similar}
         FROM (
             SELECT e.*, m.shared, {most_shared} AS most_shared
             FROM (
@@ -174,8 +173,9 @@ BEGIN
             GROUP BY b.document_id
             HAVING count(*) >= textsim._least_needed_rows(own_count, threshold)$part$
                 ELSE 'SELECT DISTINCT f.document_id, NULL::bigint AS shared FROM ({band_rows}) f' END),
-            ('is_candidate', CASE WHEN c.bands IS NULL THEN
-                ' AND textsim._is_candidate(coalesce(d.shared, 0), d.shingle_count, own_count, threshold)' ELSE '' END),
+            ('is_candidate', CASE WHEN c.bands IS NULL THEN ' AND (threshold IS NULL OR {most_similar} >= threshold)'
+                ELSE '' END),
+            ('most_similar', 'd.most_shared / nullif(own_count + d.shingle_count - d.most_shared, 0)::double precision'),
             -- Past the last row of one document, only its own other shingles can be shared.
             ('most_shared', format('least(own_count, e.shingle_count%s)', CASE WHEN c.bands IS NULL THEN format(
                 ', coalesce(m.shared, 0) + greatest(own_count - cardinality(own_buckets), '
