@@ -1,7 +1,4 @@
-"""textsim doctor: facts about installation, database and corpora.
-
-Each fact that is a fault has a command or a change that mends it.
-"""
+"""textsim doctor: facts about installation, database and corpora."""
 
 from __future__ import annotations
 

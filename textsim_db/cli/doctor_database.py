@@ -1,8 +1,4 @@
-"""Checks of the database and of this machine by textsim doctor.
-
-Of the database: address, server, schema, rights of the role. Of the machine: versions, extras, the
-cache of kernels, disks.
-"""
+"""Checks of the database and of this machine by textsim doctor."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Messages on standard error: text for people, or a JSON object on each line for programs.
-
-Each message is a record of the standard library's logging. The commands log to textsim_db.cli, and
-the library to the loggers of its modules. Only this file configures logging.
-"""
+"""Messages on standard error: text for people, or a JSON object on each line for programs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The results of a command: sentences and faults on standard error, and JSON on standard output.
-
-With --json each result is an object on a line.
-"""
+"""The results of a command: sentences and faults on standard error, and JSON on standard output."""
 
 from __future__ import annotations
 

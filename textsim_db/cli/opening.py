@@ -31,10 +31,7 @@ Result = TypeVar("Result")
 
 
 def connect(database_url: str | None, is_brief: bool = True) -> Database:
-    """Open the database of the options; pg_stat_activity shows the name of the command.
-
-    is_brief: few threads use the database at once.
-    """
+    """Open the database of the options; pg_stat_activity shows the name of the command."""
     from textsim_db.corpus import database
 
     open_database = database.connect_briefly if is_brief else database.connect

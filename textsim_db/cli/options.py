@@ -1,7 +1,4 @@
-"""The arguments and options that several commands share, and the functions that read them.
-
-The options for the settings of a corpus are made from CorpusSettings, for all commands alike.
-"""
+"""The arguments and options that several commands share, and the functions that read them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Progress of a command: a bar on a terminal, or log records with --log-json.
-
-Also the messages about documents that were written because attached tables changed, and the choice to
-keep the memory that a load frees.
-"""
+"""Progress of a command: a bar on a terminal, or log records with --log-json."""
 
 from __future__ import annotations
 

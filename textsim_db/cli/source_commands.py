@@ -173,10 +173,7 @@ RECONCILE = Operation(
 def _opened_or_created(
     db: Database, name: str, create: bool, scope: str | None
 ) -> Iterator[Corpus]:
-    """Lend a corpus, which is created if it does not exist.
-
-    If the table cannot be attached, an empty corpus that was created here is dropped again.
-    """
+    """Lend a corpus, which is created if it does not exist."""
     opened = open_corpus(db, name, create)
     if opened is not None:
         yield opened

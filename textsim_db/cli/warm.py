@@ -1,8 +1,4 @@
-"""textsim warm: compile all kernels once, by using them on a few small texts.
-
-The types of a kernel's arguments follow from its use, so the texts go through the whole workflow.
-Kernels that only large corpora use are called alone.
-"""
+"""textsim warm: compile all kernels once, by using them on a few small texts."""
 
 from __future__ import annotations
 

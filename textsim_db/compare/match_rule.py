@@ -255,10 +255,7 @@ NOTHING_SEPARATES = Separation()
 def merges(
     similarity: float, threshold: float, left: int, right: int, separation: Separation
 ) -> bool:
-    """Return whether two documents match, have equal guards, and nobody judged them different.
-
-    left, right: the numbers of the documents.
-    """
+    """Return whether two documents match, have equal guards, and nobody judged them different."""
     if not is_match(similarity, threshold):
         return False
     apart, guards = separation

@@ -1,7 +1,4 @@
-"""Pairs, clusters and duplicates of a corpus, and what holds a cluster together.
-
-Computed for each call, or kept current in tables if the corpus is tracked.
-"""
+"""Pairs, clusters and duplicates of a corpus, and what holds a cluster together."""
 
 from __future__ import annotations
 

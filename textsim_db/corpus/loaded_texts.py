@@ -46,10 +46,7 @@ class LoadedTexts:
     """Documents that are being read; of those with equal words only one is stored."""
 
     def __init__(self, config: CorpusConfig, for_merges: bool, memory: int | None = None) -> None:
-        """Begin with no document.
-
-        memory: bytes; what passes them lies in temporary files. By default half of the free memory.
-        """
+        """Begin with no document."""
         bound = MemoryBound(free_memory() // 2 if memory is None else memory)
         self.config = config
         self._for_merges = for_merges

@@ -112,10 +112,7 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
 
 
 def load(engine: Engine, name: str, check_golden: bool = True) -> StoredCorpus:
-    """Load a corpus; raises CorpusNotFound, and RecipeError if this code computes other hashes.
-
-    Without check_golden only the version of the recipe is compared, and no kernel is loaded.
-    """
+    """Load a corpus; raises CorpusNotFound, and RecipeError if this code computes other hashes."""
     return _checked(_named_row(engine, name), check_golden)
 
 

@@ -1,7 +1,4 @@
-"""Results: rows found in batches of columns, to iterate over or to pass on as Arrow.
-
-QueryTexts: the texts of a frame or of a column, and the values that name its rows in a result.
-"""
+"""Results: rows found in batches of columns, to iterate over or to pass on as Arrow."""
 
 from __future__ import annotations
 

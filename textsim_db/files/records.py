@@ -1,7 +1,4 @@
-"""The common base of the readers and writers of all kinds of files, and the checks of names and values.
-
-A file is written whole or not at all.
-"""
+"""What the readers and writers of all kinds of files share, and the checks of names and values."""
 
 from __future__ import annotations
 

@@ -106,10 +106,7 @@ class RecordFiles:
             file.convert(self._writer, self._output_kind, drop_faulty)
 
     def write(self, kept: Mask, output: str, appended: Appended | None = None) -> None:
-        """Write the kept records; raises InputError if a file has changed since it was read.
-
-        appended: the values of each record for the new columns (RecordColumns.appended).
-        """
+        """Write the kept records; raises InputError if a file has changed since it was read."""
         self._check_unchanged()
         with (
             replacing(output) as file,

@@ -1,7 +1,4 @@
-"""The differences of two texts, word by word, with the texts' own spelling and punctuation.
-
-As HTML the differences are marked, and long runs shortened.
-"""
+"""The differences of two texts, word by word, with the texts' own spelling and punctuation."""
 
 from __future__ import annotations
 

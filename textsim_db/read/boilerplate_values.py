@@ -66,10 +66,7 @@ def sample_of_rows(store: Store, count: int, rows: list[Any]) -> SampledDocument
 def boilerplate(
     store: Store, share: float, limit: int | None, criterion: Criterion | None
 ) -> Boilerplate:
-    """Return the shingles that more than a share of the documents has; copies count once.
-
-    criterion: compute the clusters of the pairs that pass it, if the corpus is not tracked.
-    """
+    """Return the shingles that more than a share of the documents has; copies count once."""
     sample = read_sample(store)
     shingles = find_shingles(sample.tokens, store.corpus.config.shingle)
     owners = np.repeat(np.arange(sample.tokens.documents), np.diff(shingles.offsets))

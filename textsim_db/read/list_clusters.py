@@ -1,8 +1,4 @@
-"""Clusters of the verified pairs of a corpus, documents to remove, and what holds a cluster together.
-
-To inspect clusters, a few members of each are compared with each other. The shingles that most of them
-have are looked up in a sample of the corpus.
-"""
+"""Clusters of the verified pairs of a corpus, documents to remove, and what holds a cluster together."""
 
 from __future__ import annotations
 

@@ -60,10 +60,7 @@ def random_matches(store: Store, criterion: Criterion, count: int, seed: int) ->
 
 
 class CorpusDocuments:
-    """The documents of a corpus or of one attached table; it is a Reviewed, as ReportDocuments is.
-
-    Its pairs are those that may be merged. So the counts of a threshold say what it would merge.
-    """
+    """The documents of a corpus or of one attached table; it is a Reviewed, as ReportDocuments is."""
 
     def __init__(
         self, corpus: Corpus, threshold: float | None = None, source: Source | None = None

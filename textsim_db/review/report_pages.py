@@ -1,8 +1,4 @@
-"""Pages that stand alone in a file: what dedupe removed, and two texts side by side.
-
-Their templates and their style are those of the review; they need no server, and run no script. Of the
-removals a page shows samples of each tenth of similarity, and the largest clusters.
-"""
+"""Pages that stand alone in a file: what dedupe removed, and two texts side by side."""
 
 from __future__ import annotations
 

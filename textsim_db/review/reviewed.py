@@ -1,7 +1,4 @@
-"""Reviewed: the documents, pairs and judgements that the pages show, wherever they are stored.
-
-Nobody overwrites a verdict that they have not seen, and every verdict can be undone.
-"""
+"""Reviewed: the documents, pairs and judgements that the pages show, wherever they are stored."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The clusters that the pages show: the stored ones of a tracked corpus, or those of a threshold.
-
-Stored clusters are read again when they have changed. At a threshold, chains of pairs make clusters, as
-judgements cut and join them.
-"""
+"""The clusters that the pages show: the stored ones of a tracked corpus, or those of a threshold."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The numbers that follow from others: bands and rows, and the window of a passage; no NumPy.
-
-Bands and rows follow from the threshold, the recall and the number of hashes. A window has some
-shingles, and a shingle some units.
-"""
+"""The numbers that follow from others: bands and rows, and the window of a passage; no NumPy."""
 
 from __future__ import annotations
 

@@ -58,6 +58,7 @@ class Option(NamedTuple):
         return None if self.bands is None or self.rows is None else Bands(self.bands, self.rows)
 
     def probability(self, similarity: float) -> float:
+        """Return the probability that a pair of this similarity is found."""
         return probability_of(self.banding, self.threshold, similarity)
 
 

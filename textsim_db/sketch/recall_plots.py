@@ -30,19 +30,13 @@ def check_file(path: str) -> None:
 def s_curve(
     path: str, bandings: list[Bands], threshold: float, report: RecallReport | None
 ) -> None:
-    """Draw the probability of becoming a candidate over the similarity, for each banding.
-
-    Raises ConfigurationError if matplotlib is missing, or for a file that is neither SVG nor PNG.
-    """
+    """Draw the probability of becoming a candidate over the similarity, for each banding."""
     check_file(path)
     s_curve_figure(bandings, threshold, report).savefig(path)
 
 
 def corpus(path: str, name: str, statistics: Statistics) -> None:
-    """Draw the similarities of candidates, the vocabulary, the frequent words and the buckets.
-
-    Raises ConfigurationError if matplotlib is missing, or for a file that is neither SVG nor PNG.
-    """
+    """Draw the similarities of candidates, the vocabulary, the frequent words and the buckets."""
     check_file(path)
     corpus_figure(name, statistics).savefig(path)
 

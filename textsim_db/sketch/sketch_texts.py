@@ -90,10 +90,7 @@ def tokens_without(
 
 
 def places_of_units(text: str, config: CorpusConfig) -> WordPlaces:
-    """Return the places of the units of a text: its words, or the characters of its normal form.
-
-    Words that the configuration leaves out have no place.
-    """
+    """Return the places of the units of a text: its words, or the characters of its normal form."""
     _, places = place_words(text)
     has_words_left_out = config.stop_words or config.stop_words_by_language
     is_char = config.shingle.unit == "char"
@@ -222,10 +219,7 @@ def signature(text: str, config: CorpusConfig) -> Int16Array | Int32Array:
 
 
 def buckets(text: str, config: CorpusConfig, part: int | None = None) -> Int32Array:
-    """Return the buckets of a text: int32 of shape (buckets,), or (0,) for one with no words.
-
-    Raises DocumentError for a text that cannot be stored.
-    """
+    """Return the buckets of a text: int32 of shape (buckets,), or (0,) for one with no words."""
     return sketch([to_bytes(text)], config, parts=part_only(part)).buckets.values
 
 

@@ -1,8 +1,4 @@
-"""The columns of a DataFrame with key, text, scope and rank, and the texts and refused rows in them.
-
-The columns are checked before Spark reads a row. A key of several columns is joined to one text, and
-split again.
-"""
+"""The columns of a DataFrame with key, text, scope and rank, and the texts and refused rows in them."""
 
 from __future__ import annotations
 

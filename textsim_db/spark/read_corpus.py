@@ -1,8 +1,4 @@
-"""Reads the documents of a corpus of PostgreSQL as a DataFrame; tasks read ranges of ids.
-
-A task opens the store of the corpus, perhaps in a process that has run other tasks, and reads its
-documents page by page.
-"""
+"""Reads the documents of a corpus of PostgreSQL as a DataFrame; tasks read ranges of ids."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""First stage: documents in, their buckets out, packed into messages to the partitions of buckets.
-
-Before it, an exact run learns the common shingles from a sample of the texts.
-"""
+"""First stage: documents in, their buckets out, packed into messages to the partitions of buckets."""
 
 from __future__ import annotations
 

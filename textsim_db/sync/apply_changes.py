@@ -1,9 +1,4 @@
-"""Indexes a piece: resolve_piece() computes ahead of time, apply_piece() writes in one transaction.
-
-If another transaction conflicts, apply_piece() tries again, and at last writes smaller pieces. Rows of
-tables are resolved in apply_row_changes. Documents that SQL wrote with their normal form only get
-their word ids here.
-"""
+"""Indexes a piece: resolve_piece() computes ahead of time, apply_piece() writes in one transaction."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Indexes changed rows of an attached table.
-
-The batch is computed ahead. The transaction that writes reads the rows again, and computes the batch
-again only if they changed.
-"""
+"""Indexes changed rows of an attached table."""
 
 from __future__ import annotations
 

@@ -29,12 +29,7 @@ def attach_and_index(
     rules: sources.AttachRules,
     progress: Callable[[int], None] | None = None,
 ) -> ChangeReport:
-    """Attach a table and index its rows; see Corpus.attach.
-
-    If indexing is interrupted, another worker continues it. An empty corpus learns its common
-    shingles first. In a unique corpus the rows are indexed when the table is attached, so the worker
-    only gives word ids, and a rebuild learns.
-    """
+    """Attach a table and index its rows; see Corpus.attach."""
     source_id = sources.attach(store, names, rules)
     if learns(store.corpus.config) and not store.corpus.config.is_unique:
         _learn(store, source_id)

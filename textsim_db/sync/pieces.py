@@ -1,8 +1,4 @@
-"""Pieces: keys to be indexed in one transaction, few enough for their texts to fit in memory.
-
-A piece names keys, not texts. Its transaction reads the rows again and writes their current texts. So
-pieces may be written in any order, and more than once.
-"""
+"""Pieces: keys to be indexed in one transaction, few enough for their texts to fit in memory."""
 
 from __future__ import annotations
 

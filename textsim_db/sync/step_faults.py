@@ -1,9 +1,4 @@
-"""The faults of single tables and corpora: a worker goes on with the others.
-
-Each step of maintenance of a table or a corpus runs in attempt(), or notes its error, also that of a
-bug. The step is tried again after growing pauses. The log, textsim.worker and so status and the metrics
-tell of it.
-"""
+"""The faults of single tables and corpora: a worker goes on with the others."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The state of a worker: settings, the flag to stop, running steps, and whether it is stuck; pure.
-
-Watch stores the steps; textsim doctor and status show them.
-"""
+"""The state of a worker: settings, the flag to stop, running steps, and whether it is stuck; pure."""
 
 from __future__ import annotations
 
@@ -108,10 +105,7 @@ class Report(NamedTuple):
 
 
 class Progress:
-    """Steps that are running, the times of the last claim, write and error, and counts since the start.
-
-    The threads of a worker share it, and run steps at the same time.
-    """
+    """Running steps, the times of the last claim, write and error, and counts since the start."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -214,10 +214,7 @@ def elements_apart(
     guards: Sequence[str],
     guard_words: Collection[str],
 ) -> dict[str, tuple[list[str], list[str]]]:
-    """Return the guards that differ between the words of two documents, in order.
-
-    Each has the elements of the first document only, and those of the second only.
-    """
+    """Return the guards that differ between the words of two documents, in order."""
     apart = {}
     for guard in guards:
         lines = [guard_lines(words, [guard], guard_words) for words in (one, other)]

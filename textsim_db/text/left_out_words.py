@@ -71,10 +71,7 @@ def _not_counted(words: tuple[str, ...], settings: CorpusSettings) -> tuple[str,
 
 
 def with_guard_words(config: CorpusConfig) -> CorpusConfig:
-    """Return a changed configuration with its guard words in normal form.
-
-    Raises ConfigurationError if a guard would count a word that the corpus leaves out of its texts.
-    """
+    """Return a changed configuration with its guard words in normal form."""
     config = replace(config, guard_words=stop_words(config.guard_words))
     for words in (config.stop_words, *(words for _, words in config.stop_words_by_language)):
         if missing := set(words).difference(_not_counted(words, config)):
@@ -105,10 +102,7 @@ def stop_words(words: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def stop_words_by_language() -> WordsByLanguage:
-    """Return the lists of all languages, in order of the languages' codes.
-
-    Raises ConfigurationError if no lists are installed.
-    """
+    """Return the lists of all languages, in order of the languages' codes."""
     return tuple((language, stop_words(language)) for language in _languages())
 
 

@@ -1,10 +1,4 @@
-"""Copies the documents of a corpus to another corpus with other settings, and then their changes.
-
-Documents keep their order, and get new ids from 1. The new corpus has its own dictionary, with only the
-words in use. Signatures and buckets are computed from the stored words. The versions of the rows show
-which documents changed since the last round. Versions and ids take 16 bytes a document, and 60 bytes
-while the versions are read.
-"""
+"""Copies the documents of a corpus to another corpus with other settings, and then their changes."""
 
 from __future__ import annotations
 

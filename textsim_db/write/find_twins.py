@@ -77,10 +77,7 @@ def lock_buckets(cursor: Cursor, store: Store, batch: Batch, places: Int64Array)
 def find_twins(
     cursor: Cursor, store: Store, batch: Batch, places: Int64Array, unique_from: float = 0
 ) -> list[TwinInBatch]:
-    """Return the twins among documents of a batch, whose buckets the caller has locked.
-
-    unique_from: the similarity of twins, if it is above that of the corpus.
-    """
+    """Return the twins among documents of a batch, whose buckets the caller has locked."""
     twins_from = max(unique_from, store.corpus.config.twins_from)
     different = different_pairs(cursor, store.corpus, [batch.keys[i] for i in places.tolist()])
     comparison = _BatchComparison(store, batch, places, different)

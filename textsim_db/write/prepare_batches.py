@@ -1,7 +1,4 @@
-"""Cuts documents into batches, checks and sketches each batch, and compares it with stored documents.
-
-A document of a batch is new, changed or unchanged.
-"""
+"""Cuts documents into batches, checks and sketches each batch, and compares it with stored documents."""
 
 from __future__ import annotations
 
