@@ -21,7 +21,6 @@ from textsim_db.read import (
     bucket_pairs,
     document_cache,
     list_pairs,
-    read_band_index,
     snapshot,
     statements,
 )
@@ -96,7 +95,7 @@ def test_every_pair_is_listed_once(
     monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", min(large, 16))
     monkeypatch.setattr(bucket_pairs, "MOST_ROWS", most)
     monkeypatch.setattr(bucket_pairs, "FEW_PAIRS", 0)
-    monkeypatch.setattr(read_band_index, "RANGE_BYTES", 100_000)
+    monkeypatch.setattr(bucket_pairs, "RANGE_BYTES", 100_000)
     monkeypatch.setattr(bucket_pairs, "ROWS_AT_ONCE", 100)
     monkeypatch.setattr(bucket_pairs, "SIGNATURES_AT_ONCE", 50)
     monkeypatch.setattr(bucket_pairs, "VALUES_AT_ONCE", 4_000)
@@ -110,7 +109,7 @@ def test_pairs_need_only_one_connection(
     corpus: ts.Corpus, texts: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshot, "is_pooled", lambda _: True)
-    monkeypatch.setattr(read_band_index, "RANGE_BYTES", 100_000)
+    monkeypatch.setattr(bucket_pairs, "RANGE_BYTES", 100_000)
     assert sorted(corpus.pairs(THRESHOLD)) == expected_pairs(corpus, texts)
 
 

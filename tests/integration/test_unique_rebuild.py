@@ -10,7 +10,7 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from textsim_db.db import stored_corpus
 from textsim_db.results import Problem
-from textsim_db.write import rebuild_without_twins
+from textsim_db.write import rebuild
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
 NEAR = TEXT + " again"
@@ -60,7 +60,7 @@ def test_rebuild_lists_the_twins_that_stand(
 ) -> None:
     corpus = with_twins(db, 12)
     with monkeypatch.context() as patch:  # very many twins are refused at once
-        patch.setattr(rebuild_without_twins, "MOST_LISTED", 5)
+        patch.setattr(rebuild, "MOST_LISTED", 5)
         with pytest.raises(ts.ConfigurationError, match="12 pairs of its documents match"):
             corpus.rebuild(is_unique=True)
     with pytest.raises(ts.ConfigurationError) as caught:
@@ -107,13 +107,13 @@ def test_twins_that_writers_make_during_a_rebuild_are_seen(
 ) -> None:
     corpus = db.create_corpus("c", threshold=0.6, recall=1)
     corpus.add_many({"a": TEXT, "b": OTHER})
-    compare = rebuild_without_twins.TwinCheck.compare_all
+    compare = rebuild.TwinCheck.compare_all
 
-    def compare_and_add(self: rebuild_without_twins.TwinCheck) -> None:
+    def compare_and_add(self: rebuild.TwinCheck) -> None:
         compare(self)
         db.corpus("c").add("late", NEAR)
 
-    monkeypatch.setattr(rebuild_without_twins.TwinCheck, "compare_all", compare_and_add)
+    monkeypatch.setattr(rebuild.TwinCheck, "compare_all", compare_and_add)
     with pytest.raises(
         ts.ConfigurationError, match=r'1 pair of its documents match: "a" and "late"'
     ):
@@ -124,14 +124,14 @@ def test_documents_that_no_longer_match_at_the_end_are_no_twins(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = with_twins(db, 2)
-    compare = rebuild_without_twins.TwinCheck.compare_all
+    compare = rebuild.TwinCheck.compare_all
 
-    def compare_and_remove(self: rebuild_without_twins.TwinCheck) -> None:
+    def compare_and_remove(self: rebuild.TwinCheck) -> None:
         compare(self)
         db.corpus("c").remove(["000b"])
         db.corpus("c").add("001b", TEXT)
 
-    monkeypatch.setattr(rebuild_without_twins.TwinCheck, "compare_all", compare_and_remove)
+    monkeypatch.setattr(rebuild.TwinCheck, "compare_all", compare_and_remove)
     assert corpus.rebuild(is_unique=True)
     assert corpus.check() == []
 

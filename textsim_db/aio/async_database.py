@@ -3,24 +3,104 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, ExitStack, suppress
 from contextvars import copy_context
-from functools import partial
+from functools import partial, wraps
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Engine
 
 from textsim_db import corpus
-from textsim_db.aio.derive import Derived, coroutine, opening, results, stream
-from textsim_db.aio.threads import Threads, ended
+from textsim_db.aio.threads import Results, Stream, Threads, ended
 from textsim_db.corpus import database
 from textsim_db.db.engine import APPLICATION_NAME
 from textsim_db.errors import TextsimError
+from textsim_db.files import arrow_results
 from textsim_db.results import ChangeReport
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sync import worker
+
+Synchronous = TypeVar("Synchronous")
+Synchronous_co = TypeVar("Synchronous_co", covariant=True)
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Row = TypeVar("Row", bound=NamedTuple)
+
+
+class Derived(Generic[Synchronous_co]):
+    """An object whose methods run those of a synchronous object in threads."""
+
+    def __init__(self, synchronous: Synchronous_co, threads: Threads) -> None:
+        self._synchronous = synchronous
+        self._threads = threads
+
+    def __repr__(self) -> str:
+        return f"aio.{self._synchronous!r}"
+
+
+Made = TypeVar("Made", bound=Derived[Any])
+
+
+def coroutine(
+    method: Callable[Concatenate[Synchronous, Parameters], Result],
+) -> Callable[Concatenate[Derived[Synchronous], Parameters], Coroutine[Any, Any, Result]]:
+    """Return a method as a coroutine."""
+
+    @wraps(method)
+    async def call(
+        self: Derived[Synchronous], /, *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Result:
+        return await self._threads.run(partial(method, self._synchronous, *args, **kwargs))
+
+    return call
+
+
+def opening(
+    method: Callable[Concatenate[Synchronous, Parameters], Any],
+    kind: Callable[[Any, Threads], Made],
+) -> Callable[Concatenate[Derived[Synchronous], Parameters], Coroutine[Any, Any, Made]]:
+    """Return a method as a coroutine whose result is of an asynchronous class."""
+
+    @wraps(method)
+    async def call(
+        self: Derived[Synchronous], /, *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Made:
+        opened = partial(method, self._synchronous, *args, **kwargs)
+        return kind(await self._threads.run(opened), self._threads)
+
+    return call
+
+
+def stream(
+    method: Callable[Concatenate[Synchronous, Parameters], Generator[Result, None, None]],
+) -> Callable[Concatenate[Derived[Synchronous], Parameters], Stream[Result]]:
+    """Return a generator as a method that returns an async iterator."""
+
+    @wraps(method)
+    def call(
+        self: Derived[Synchronous], /, *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Stream[Result]:
+        return Stream(self._threads, partial(method, self._synchronous, *args, **kwargs))
+
+    return call
+
+
+def results(
+    method: Callable[Concatenate[Synchronous, Parameters], arrow_results.Results[Row]],
+) -> Callable[Concatenate[Derived[Synchronous], Parameters], Results[Row]]:
+    """Return a method that finds rows as a method that returns an async iterator of rows."""
+
+    @wraps(method)
+    def call(
+        self: Derived[Synchronous], /, *args: Parameters.args, **kwargs: Parameters.kwargs
+    ) -> Results[Row]:
+        return Results(self._threads, partial(method, self._synchronous, *args, **kwargs))
+
+    return call
+
 
 THREADS = 8
 """The calls that run at the same time. More of them wait for each other, as Python runs one thread.

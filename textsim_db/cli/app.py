@@ -15,7 +15,6 @@ from typer.core import TyperGroup
 
 from textsim_db import __version__
 from textsim_db.cli import (
-    cluster_commands,
     compare,
     corpora,
     databases,
@@ -161,9 +160,9 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
         "doubtful": judgement_commands.DOUBTFUL,
         "review": review.review,
         "mcp": mcp.mcp,
-        "track": cluster_commands.TRACK,
-        "members": cluster_commands.MEMBERS,
-        "untrack": cluster_commands.UNTRACK,
+        "track": search_commands.TRACK,
+        "members": search_commands.MEMBERS,
+        "untrack": search_commands.UNTRACK,
     },
     "Tables that stay indexed": {
         "attach": source_commands.attach,

@@ -228,9 +228,7 @@ def connect(
 
 def connect_briefly(address: str | None, application_name: str) -> Database:
     """Open a database for one command: SQLAlchemy is imported only if something needs its engine."""
-    from textsim_db.db import light_engine
-
-    return _opened(*resolve(address, application_name, light_engine.open_engine))
+    return _opened(*resolve(address, application_name, engines.open_light_engine))
 
 
 def _opened(engine: Engine, ours: bool, is_embedded: bool) -> Database:

@@ -24,6 +24,7 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, DocumentError, shown
 from textsim_db.read import statements
+from textsim_db.read.bucket_pairs import expired_ids
 from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.find_candidates import (
     CandidateRows,
@@ -32,7 +33,6 @@ from textsim_db.read.find_candidates import (
     read_candidates,
     without_common,
 )
-from textsim_db.read.read_band_index import expired_ids
 from textsim_db.read.search import placed_bytes, row_of_key, search_text
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers, forms_of_rows

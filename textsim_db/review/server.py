@@ -23,9 +23,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from textsim_db.errors import DatabaseError, DocumentNotFound, TextsimError, lacks_right, shown
-from textsim_db.review.cluster_pages import ClusterPages
+from textsim_db.review.cluster_pages import ClusterPages, OverviewPage, precision_page
 from textsim_db.review.judgement_pages import JudgementPages
-from textsim_db.review.overview_pages import OverviewPage, precision_page
 from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.pair_pages import PairPages
 from textsim_db.review.reviewed import Reviewed

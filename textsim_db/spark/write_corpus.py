@@ -57,8 +57,7 @@ from textsim_db.text.run_ahead import MAX_WEIGHT
 from textsim_db.write.copy_corpus import Copy, CorpusCopier, Cursor, NewIds
 from textsim_db.write.document_inputs import in_batches
 from textsim_db.write.prepare_batches import prepare
-from textsim_db.write.rebuild import drop_replaced, lock_of_rebuilds, replace_corpus
-from textsim_db.write.rebuild_without_twins import TwinCheck
+from textsim_db.write.rebuild import TwinCheck, drop_replaced, lock_of_rebuilds, replace_corpus
 from textsim_db.write.remove_documents import remove_within
 from textsim_db.write.temporary_corpora import check_not_reserved, temporary_name
 from textsim_db.write.vacuum_loads import settle

@@ -12,8 +12,7 @@ from textsim_db.errors import ConfigurationError
 from textsim_db.read import check_corpus
 from textsim_db.results import ChangeReport, Drift
 from textsim_db.sync import pending_log, read_source, statements, upkeep
-from textsim_db.sync.apply_changes import apply_piece, resolve_piece, waiting_pieces
-from textsim_db.sync.apply_row_changes import compare_rows
+from textsim_db.sync.apply_changes import apply_piece, compare_rows, resolve_piece, waiting_pieces
 from textsim_db.sync.cut_pieces import document_keys, sweep_table
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.read_source import StoredSource

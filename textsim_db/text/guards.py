@@ -28,7 +28,7 @@ from textsim_db.text.numba_compiler import (
     load64,
     longest,
 )
-from textsim_db.text.split_ascii import digits
+from textsim_db.text.split_words import digits
 from textsim_db.text.tokens import Tokens
 from textsim_db.text.utf8 import WordTable, copy_span, number_of_span, word_table
 

@@ -33,8 +33,7 @@ from textsim_db.text.numba_compiler import (
     inlined_kernel,
     kernel,
 )
-from textsim_db.text.split_ascii import is_plain, split_ascii
-from textsim_db.text.split_words import split_text, take_symbols
+from textsim_db.text.split_words import is_plain, split_ascii, split_text, take_symbols
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.utf8 import Utf8, check_batch_size, concatenate, copy_span
 
