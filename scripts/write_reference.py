@@ -119,18 +119,21 @@ def _command_parts(name: str, command: Any, shared: Mapping[str, str]) -> Iterat
         return
     words = ["textsim", name, "[OPTIONS]", *map(_argument_name, _arguments(command))]
     yield f"`{' '.join(words)}`\n"
-    yield "\n\n".join(map(_paragraph, command.help.strip().split("\n\n"))) + "\n"
+    prose, heading, shown = command.help.strip().partition("\n\nExample")
+    yield "\n\n".join(map(_paragraph, prose.split("\n\n"))) + "\n"
     options = {parameter.opts[0]: _parameter(parameter) for parameter in _own_parameters(command)}
-    own = {
-        option: text for option, text in options.items() if not _is_shared(text, shared.get(option))
-    }
-    named = [f"`{option}`" for option in options if option not in own and option.startswith("-")]
-    of_several = [f"[of several commands](#{_ANCHOR}): {', '.join(named)}."] if named else []
+    own = [text for option, text in options.items() if not _is_shared(text, shared.get(option))]
+    named = [
+        f"`{option}`"
+        for option, text in options.items()
+        if option.startswith("-") and _is_shared(text, shared.get(option))
+    ]
+    if named:
+        own.append(f"[of several commands](#{_ANCHOR}): {', '.join(named)}.")
     if own:
-        yield "Options:\n"
-        yield _list([*own.values(), *of_several])
-    elif named:
-        yield f"Options {of_several[0]}\n"
+        yield _list(own)
+    if shown:
+        yield _paragraph(f"{heading.strip()}{shown}") + "\n"
 
 
 def _is_shared(text: str, shared: str | None) -> bool:
