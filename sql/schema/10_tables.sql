@@ -177,6 +177,8 @@ CREATE TABLE IF NOT EXISTS textsim.document (
     source_id integer,  -- the attached table of the document; NULL if it was added directly
     -- whether the document was stored although it matches others of a unique corpus, because the user forced it
     forced boolean NOT NULL DEFAULT false,
+    -- how many records textsim dedupe --add has taken for this document, itself included; NULL: one
+    cluster_size integer,
     key text NOT NULL,  -- key that the user chose
     -- ISO 639 code, und if undetermined; NULL until a worker identifies the language, or if the corpus does not
     -- identify languages

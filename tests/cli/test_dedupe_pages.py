@@ -18,7 +18,7 @@ from tests.support.review import HOSTILE
 from tests.support.sampling import sample
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.corpus.removal_summary import Removal
-from textsim_db.corpus.removals import Deduplication, Rule, Standing
+from textsim_db.corpus.removals import Deduplication, Rule
 from textsim_db.review.report_pages import (
     PAGE_BYTES,
     SHOWN_CLUSTERS,
@@ -117,19 +117,34 @@ def test_documents_of_a_corpus_stand(textsim: Textsim, db: ts.Database) -> None:
     Path("in.jsonl").write_bytes(as_jsonl([{"id": "n", "text": f"{WORDS} don't she said"}]))
     arguments = ("--against", "known", "--add", "-o", "out.jsonl", "--report", "r.html")
     for _ in range(2):
-        textsim("dedupe", "in.jsonl", *arguments)
+        told = textsim("dedupe", "in.jsonl", *arguments).stderr
         html = Path("r.html").read_text("utf-8")
         assert "document <old> of the corpus known" in read(html).text
+        if "earlier run" not in told:
+            assert '"n" has "she" for "he" (kept: "<old>" of corpus "known")' in told
         assert "don t </span><del>he</del>" in html
         assert "don t </span><ins>she</ins>" in html
         shown = numbers(read(html))
         assert (shown["removed"], shown["removed, because a corpus has a match"]) == (0, 1)
 
 
-def made_page(
-    removals: list[Removal], texts: list[str], standing: dict[int, Standing] | None = None
-) -> str:
-    result = Deduplication(len(texts), removals, [], 0, standing or {})
+def test_the_reports_name_what_stays_beside_the_kept_record(textsim: Textsim) -> None:
+    Path("in.jsonl").write_bytes(
+        as_jsonl([{"id": f"<{i}>", "text": f"{WORDS} {'x ' * i}"} for i in range(20)])
+    )
+    options = ("--threshold", "0.5", "--shingle", "char:3", "--keep-up-to", "14")
+    for report in ("r.html", "r.jsonl"):
+        textsim("dedupe", "in.jsonl", "--report", report, *options)
+    (cluster,) = map(json.loads, Path("r.jsonl").read_text().splitlines())
+    assert [len(cluster[name]) for name in ("also_kept", "removed")] == [13, 6]
+    text = read(Path("r.html").read_text("utf-8")).text
+    for record in cluster["also_kept"][:SHOWN_MEMBERS]:
+        assert f"record {record['record']}, key {record['key']} (similarity 0." in text
+    assert "and 3 more records" in text
+
+
+def made_page(removals: list[Removal], texts: list[str]) -> str:
+    result = Deduplication(len(texts), removals, [], 0)
     rule = Rule(Preference("first"), CorpusSettings())
     return RemovalPage(result, rule).html("in.jsonl", texts, [None] * len(texts))
 

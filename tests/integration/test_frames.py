@@ -373,9 +373,9 @@ def test_rows_that_match_a_corpus_are_removed(corpus_db: ts.Database) -> None:
     assert [refusal.key for refusal in report.refused] == ["e"]
     annotated, _ = ts.dedupe_frame(frame, "body", against=[news, other], annotate=True)
     assert annotated.select("cluster", "size", "kept", "similarity").rows() == [
-        (None, 1, False, 1.0),
+        (2, 2, False, 1.0),
         (1, 2, True, None),
-        (None, 1, False, 0.8),
+        (3, 2, False, 0.8),
         (1, 2, False, 1.0),
         (None, 1, True, None),
     ]

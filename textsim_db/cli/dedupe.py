@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from textsim_db.cli.dedupe_reports import (
+    AdditionFile,
     check_report,
     is_page,
     summary_lines,
@@ -48,13 +49,8 @@ from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
     from textsim_db.corpus import Corpus
-    from textsim_db.corpus.removals import (
-        AdditionFile,
-        Deduplication,
-        Document,
-        JudgedDocuments,
-        Rule,
-    )
+    from textsim_db.corpus.removal_summary import AnyDocument
+    from textsim_db.corpus.removals import Deduplication, Document, JudgedDocuments, Rule
     from textsim_db.files.read_documents import ReadJudgement
     from textsim_db.files.several_files import RecordFiles
     from textsim_db.review.report_pages import RemovalPage
@@ -183,9 +179,9 @@ def dedupe(
         typer.Option(
             "--annotate",
             help="Write all records, with four fields more. cluster: the number of the cluster, from 1 "
-            "on, null for a record alone. size: the records of the cluster, 1 for a record alone. kept: "
-            "whether the record would stay. similarity: to the record of --keep in its cluster, or to "
-            "the document of --against, otherwise null.",
+            "on, null for a record alone. size: the records of the cluster, with those of earlier runs "
+            "of --add, 1 for a record alone. kept: whether the record would stay. similarity: to the "
+            "record of --keep in its cluster, or to the document of --against, otherwise null.",
         ),
     ] = False,
     database_url: DatabaseUrl = None,
@@ -332,7 +328,7 @@ def _dedupe_file(
     memory: float | None,
     database_url: str | None,
 ) -> None:
-    from textsim_db.corpus.removals import deduplicate
+    from textsim_db.corpus.removals import deduplicate, store_sizes
 
     start = time.monotonic()
     added = None
@@ -364,6 +360,7 @@ def _dedupe_file(
         if addition is not None:
             addition.write(result)
             added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
+            store_sizes(corpora[0], result, texts.keys)
     faults = _faults(texts, result)
     _write_outputs(texts, result, outputs, page, faults)
     seconds = time.monotonic() - start
@@ -393,8 +390,6 @@ def _addition_file(
     outputs: _Outputs,
     judgements: list[ReadJudgement] | None,
 ) -> AdditionFile:
-    from textsim_db.corpus.removals import AdditionFile
-
     server = corpora[0]._current.store.engine.url.render_as_string(hide_password=True)
     how = (records.columns, records.form, rule.preference, *rule[2:], judgements)
     return AdditionFile(
@@ -432,8 +427,10 @@ def _write_outputs(
         file.write(html.encode())
 
 
-def _name(texts: _Texts, number: int) -> str:
-    """Return the name of a record for a message."""
+def _name(texts: _Texts, number: AnyDocument) -> str:
+    """Return the name of a record, or of a document of a corpus, for a message."""
+    if not isinstance(number, int):
+        return f'"{number.key}" of corpus "{number.corpus}"'
     key = texts.keys[number]
     return texts.records.place(number) if key is None else f'"{key}"'
 
@@ -483,8 +480,9 @@ def _documents_to_add(
 
 
 def _summary(result: Deduplication, seconds: float, dropped: int) -> str:
-    removed, known = len(result.removals), len(result.standing)
-    clusters = len({removal.kept for removal in result.removals})
+    known = result.known()
+    removed = len(result.removals) - known
+    clusters = len({each.kept for each in result.removals if isinstance(each.kept, int)})
     rate = speed(result.documents, seconds)
     return (
         f"{count(result.documents, 'document')}: "

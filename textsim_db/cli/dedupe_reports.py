@@ -1,13 +1,15 @@
-"""The reports of textsim dedupe: lines of JSON for programs, a page for people."""
+"""The reports of textsim dedupe, and the file by which a killed run goes on."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.cli.options import misused
-from textsim_db.errors import shown
+from textsim_db.corpus.removal_summary import AnyDocument, Removal, StoredDocument
+from textsim_db.errors import InputError, shown
 from textsim_db.measures.word_diff import Change, Part
 from textsim_db.settings.corpus_settings import Guard
 
@@ -41,24 +43,25 @@ def write_clusters(
     """
     from textsim_db.files.records import replacing
 
-    def document(number: int) -> dict[str, Any]:
+    def document(number: AnyDocument) -> dict[str, Any]:
+        if isinstance(number, StoredDocument):
+            return number._asdict()
         names = {"key": keys[number], "file": file_of(number)}
         return {"record": number + 1} | {k: v for k, v in names.items() if v is not None}
 
     with replacing(path) as file:
-        for removals in result.clusters():
-            removed = [{**document(r.number), "similarity": r.similarity} for r in removals]
-            _write_line(file, {"kept": document(removals[0].kept), "removed": removed})
-        by_standing: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for number, standing in sorted(result.standing.items()):
-            removed = by_standing.setdefault(standing[:2], [])
-            removed.append({**document(number), "similarity": standing.similarity})
-        for (corpus, key), removed in by_standing.items():
-            _write_line(file, {"kept": {"corpus": corpus, "key": key}, "removed": removed})
+        lines: dict[AnyDocument, dict[str, Any]] = {}
+        for name, links in (("also_kept", result.also_kept), ("removed", result.removals)):
+            for number, kept, similarity in sorted(links):
+                line = lines.setdefault(kept, {"kept": document(kept)})
+                line.setdefault(name, []).append({**document(number), "similarity": similarity})
+        for kept in result.cluster_sizes():
+            if "removed" in lines[kept]:
+                _write_line(file, lines[kept])
 
 
 def summary_lines(
-    summary: RemovalSummary, guards: Collection[str], name_of: Callable[[int], str]
+    summary: RemovalSummary, guards: Collection[str], name_of: Callable[[AnyDocument], str]
 ) -> Iterator[str]:
     """Yield what was removed, unless all removed documents have the shingles of the kept ones.
 
@@ -93,7 +96,7 @@ _SHOWN_PARTS = 3
 _SHOWN_CHARACTERS = 40
 
 
-def _example_lines(examples: list[Example], name_of: Callable[[int], str]) -> Iterator[str]:
+def _example_lines(examples: list[Example], name_of: Callable[[AnyDocument], str]) -> Iterator[str]:
     for (removed, kept, similarity), parts, *_ in examples:
         differ = [_of_part(part) for part in parts if part.change != Change.SAME]
         more = [f"{len(differ) - _SHOWN_PARTS} more"] if len(differ) > _SHOWN_PARTS else []
@@ -117,3 +120,67 @@ def _write_line(file: IO[bytes], cluster: dict[str, Any]) -> None:
     # UTF-8 has no lone surrogates, so they are escaped as in JSON.
     line = json.dumps(cluster, ensure_ascii=False) + "\n"
     file.write(line.encode("utf-8", "backslashreplace"))
+
+
+class AdditionFile:
+    """The file with the result of the last run that added documents."""
+
+    def __init__(self, path: str, inputs: Sequence[str], arguments: Sequence[object]) -> None:
+        """Name the file and the run, which depends on the content of the inputs and on the arguments."""
+        self.path = path
+        self._run = _digest(inputs, arguments)
+
+    def read(self) -> Deduplication | None:
+        """Return the result of an earlier run with the same records and arguments, None without one.
+
+        Raises InputError if the earlier run had others.
+        """
+        from textsim_db.corpus.removals import Deduplication
+
+        try:
+            with open(self.path, "rb") as file:
+                content = json.load(file)
+        except FileNotFoundError:
+            return None
+        if content["run"] != self._run:
+            raise InputError(
+                f"{shown(self.path)} is of a run with other records or options, whose output would be "
+                "lost; choose another output, or remove that file"
+            )
+        return Deduplication(
+            documents=content["documents"],
+            removals=[*map(_read_removal, content["removals"])],
+            refused=[(number, reason) for number, reason in content["refused"]],
+            without_words=content["without_words"],
+            sizes={StoredDocument(*document): size for document, size in content["sizes"]},
+            also_kept=[*map(_read_removal, content["also_kept"])],
+        )
+
+    def write(self, result: Deduplication) -> None:
+        """Write the result, whole or not at all."""
+        from textsim_db.files.records import replacing
+
+        content = {
+            "run": self._run,
+            "documents": result.documents,
+            "removals": result.removals,
+            "refused": result.refused,
+            "without_words": result.without_words,
+            "sizes": [*result.sizes.items()],
+            "also_kept": result.also_kept,
+        }
+        with replacing(self.path) as file:
+            file.write(json.dumps(content).encode())
+
+
+def _read_removal(removal: tuple[int, Any, float]) -> Removal:
+    number, kept, similarity = removal
+    return Removal(number, kept if isinstance(kept, int) else StoredDocument(*kept), similarity)
+
+
+def _digest(paths: Sequence[str], arguments: Sequence[object]) -> str:
+    digest = hashlib.sha256(json.dumps(arguments).encode())
+    for path in paths:
+        with open(path, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()

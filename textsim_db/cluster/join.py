@@ -22,7 +22,7 @@ from textsim_db.compare.packed_pairs import is_among, left_of, pack, right_of
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.ragged import Buckets, Ragged, joined
-from textsim_db.text.numba_compiler import Int64Array
+from textsim_db.text.numba_compiler import BoolArray, Int64Array
 
 PAIRS_OF_COPIES = 100_000
 """The pairs of documents that are unfolded at once, unless a single document has more."""
@@ -146,9 +146,13 @@ class Host(Protocol):
 class Join:
     """The pairs of a host's documents that share a bucket and pass a criterion."""
 
-    def __init__(self, host: Host, criterion: Criterion) -> None:
+    def __init__(
+        self, host: Host, criterion: Criterion, never_kept: BoolArray | None = None
+    ) -> None:
+        """Take the documents, of which some are removed anyway: (documents,) by id."""
         self.host = host
         self.criterion = criterion
+        self.never_kept = never_kept
 
     def pairs(self) -> Iterator[Links]:
         """Yield all pairs, each once: first the pairs of copies, then all other pairs."""

@@ -27,7 +27,7 @@ from textsim_db.text.hashing import (
     is_taken,
     number_at,
 )
-from textsim_db.text.numba_compiler import FloatArray, Int64Array, inlined_kernel, kernel
+from textsim_db.text.numba_compiler import BoolArray, FloatArray, Int64Array, inlined_kernel, kernel
 
 
 class Kept(NamedTuple):
@@ -59,6 +59,7 @@ def keep_representatives(
     threshold: float,
     replaced: Int64Array | None = None,
     separation: Separation = NOTHING_SEPARATES,
+    never_kept: BoolArray | None = None,
 ) -> Kept:
     """Go through documents in order, and keep each document that merges with no kept document.
 
@@ -67,10 +68,13 @@ def keep_representatives(
     that comes first. replaced: (documents,), the settled document that each document replaces if it is
     kept, or -1. Its replacement and later documents are not compared with a replaced document.
     separation: what keeps documents from merging; pairs have the later document on the left.
+    never_kept: (documents,), whether a document is removed anyway, so that none is assigned to it.
     """
     if replaced is None:
         replaced = np.full(len(rows.shingle_counts), -1, np.int64)
-    return Kept(*_keep(rows, buckets, settled, replaced, threshold, separation, SPREAD))
+    if never_kept is None:
+        never_kept = np.zeros(len(replaced), np.bool_)
+    return Kept(*_keep(rows, buckets, settled, replaced, never_kept, threshold, separation, SPREAD))
 
 
 def keep_linked(links: Links, apart: Mapping[int, Set[int]]) -> Links:
@@ -103,6 +107,7 @@ def _keep(
     buckets: Buckets,
     settled: int,
     replaced: Int64Array,
+    never_kept: BoolArray,
     threshold: float,
     separation: Separation,
     spread: int,
@@ -119,7 +124,7 @@ def _keep(
             if count:
                 shingles = refilled(shingles, rows, document)
                 _choose_kept(shingles, rows, candidates[:count], threshold, separation, kept)
-        if kept.kept_by[document] == document:
+        if kept.kept_by[document] == document and not never_kept[document]:
             _take_out(chains, replaced[document], documents)
             _add_to_chains(chains, buckets, document)
     return kept.kept_by, kept.similarity

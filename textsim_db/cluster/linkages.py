@@ -237,16 +237,19 @@ def _keep(join: Join, ids: Ids, settled: int) -> Kept:
     chosen = np.sort(firsts)
     rows, buckets = join.host.rows(texts[chosen]), join.host.buckets(texts[chosen])
     threshold = join.criterion.threshold
-    kept = keep_representatives(rows, buckets, settled, threshold)
+    never_kept = np.zeros(len(ids), np.bool_) if join.never_kept is None else join.never_kept[ids]
+    kept = keep_representatives(rows, buckets, settled, threshold, never_kept=never_kept[chosen])
     is_kept = np.zeros(len(ids), np.bool_)
-    is_kept[chosen] = kept.kept_by == np.arange(len(chosen))
+    is_kept[chosen] = (kept.kept_by == np.arange(len(chosen))) & ~never_kept[chosen]
     is_first = np.zeros(len(ids), np.bool_)
     is_first[chosen] = True
     compared = np.flatnonzero(is_first | ~is_kept[firsts][numbers])
     if len(compared) > len(chosen):
         copied = np.searchsorted(chosen, firsts[numbers][compared])
         chosen, rows, buckets = compared, take(rows, copied), buckets.take(copied)
-        kept = keep_representatives(rows, buckets, settled, threshold)
+        kept = keep_representatives(
+            rows, buckets, settled, threshold, never_kept=never_kept[chosen]
+        )
     kept_by, similarity = firsts[numbers], np.ones(len(ids))
     kept_by[chosen], similarity[chosen] = chosen[kept.kept_by], kept.similarity
     return Kept(kept_by, similarity)

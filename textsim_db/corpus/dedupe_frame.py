@@ -116,9 +116,9 @@ def dedupe_frame(
         keep_up_to: how many rows of a cluster stay: the one that keep names, and those that are least
             similar to it.
         annotate: return all rows, with four columns more. cluster: the number of the cluster, from 1
-            on, null for a row alone. size: the rows of the cluster, 1 for a row alone. kept: whether
-            the row would stay. similarity: to the row of its cluster that keep names, or to the
-            document of a corpus; otherwise null.
+            on, null for a row alone. size: the rows of the cluster, with the document of a corpus that
+            they match; 1 for a row alone. kept: whether the row would stay. similarity: to the row of
+            its cluster that keep names, or to the document of a corpus; otherwise null.
         progress: True shows a bar; a function is called after each batch, with the report of
             Corpus.add_many() so far.
         **settings: fields of CorpusSettings that say which texts match, such as threshold.
@@ -261,12 +261,12 @@ def _annotated(frame: Any, result: Deduplication) -> Any:
 def _report(
     frame: Any, key: str | None, documents: _Documents, result: Deduplication
 ) -> FrameReport:
-    removed = [RemovedRow(row, kept, None, None, value) for row, kept, value in result.removals]
-    removed += [
-        RemovedRow(row, None, match.corpus, match.key, match.similarity)
-        for row, match in result.standing.items()
+    removed = [
+        RemovedRow(row, kept, None, None, value)
+        if isinstance(kept, int)
+        else RemovedRow(row, None, *kept, value)
+        for row, kept, value in sorted(result.removals)
     ]
-    removed.sort(key=lambda each: each.key)
     faults = documents.faults | dict(result.refused)
     names, kind = _names(
         frame, key, {*faults, *(row for each in removed for row in each[:2] if row is not None)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,13 +18,24 @@ _SHOWN_EXAMPLES = 3
 _FIRST_WORDS = 3
 
 
+class StoredDocument(NamedTuple):
+    """A document of a corpus, which stands in the way of new documents."""
+
+    corpus: str
+    key: str
+
+
+AnyDocument = int | StoredDocument
+"""A place among all documents, or a document of a corpus."""
+
+
 class Removal(NamedTuple):
     """A document to remove."""
 
     number: int
     """Its place among all documents, from 0 on."""
-    kept: int
-    """The place of the document that is kept in its stead."""
+    kept: AnyDocument
+    """The place of the document that is kept in its stead, or a document of a corpus."""
     similarity: float
     """The similarity of the two documents."""
 
@@ -66,18 +77,19 @@ def tenth_of(similarity: float) -> int:
 
 
 def summarize(
-    removals: Sequence[Removal], forms_of: Callable[[Sequence[int]], dict[int, str]]
+    removals: Sequence[Removal],
+    forms_of: Callable[[Collection[AnyDocument]], dict[AnyDocument, str]],
 ) -> RemovalSummary:
-    """Return what was removed; forms_of: returns the normal forms of some documents by their places."""
+    """Return what was removed; forms_of: returns the normal forms of some documents."""
     ordered = sorted(removals, key=lambda removal: (removal.similarity, removal.number))
     tenths = Counter(tenth_of(removal.similarity) for removal in ordered)
-    sizes = Counter(removal.kept for removal in ordered)
-    largest = max(sizes, key=lambda kept: (sizes[kept], -kept), default=-1)
+    sizes = Counter(removal.kept for removal in sorted(removals))
+    largest = max(sizes, key=sizes.__getitem__, default=-1)
     of_largest = [removal for removal in ordered if removal.kept == largest][:_SHOWN_EXAMPLES]
     chosen = np.linspace(0, len(ordered) - 1, min(len(ordered), MOST_ALIGNED)).astype(np.int64)
     sample = [ordered[place] for place in chosen.tolist()]
     wanted = {*sample, *ordered[:_SHOWN_EXAMPLES], *of_largest}
-    forms = forms_of(sorted({place for removal in wanted for place in removal[:2]}))
+    forms = forms_of({document for removal in wanted for document in removal[:2]})
     examples = {example.removal: example for example in _compared(wanted, forms)}
     compared = [examples[removal] for removal in sample if removal in examples]
     kinds = Counter(kind for each in compared for kind in each.distinctions)
@@ -92,7 +104,7 @@ def summarize(
     )
 
 
-def _compared(removals: set[Removal], forms: dict[int, str]) -> Iterator[Example]:
+def _compared(removals: set[Removal], forms: dict[AnyDocument, str]) -> Iterator[Example]:
     """Yield removals with their differences; texts of millions of words may be too long to align."""
     for removal in removals:
         kept, removed = (tokens_of_form(forms[place]) for place in (removal.kept, removal.number))

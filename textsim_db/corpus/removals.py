@@ -1,15 +1,14 @@
 """Finds the documents to remove so that one document of each cluster stays, in memory.
 
-A document that matches a given corpus is removed before.
+A document that matches a given corpus is always removed.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,11 +25,18 @@ from textsim_db.cluster.spanning_forest import Ids, Links, join, joined_links, r
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import is_among, pack
 from textsim_db.corpus.loaded_texts import KeyedText, LoadedTexts, key_of
-from textsim_db.corpus.removal_summary import Removal, RemovalSummary, summarize
-from textsim_db.errors import ConfigurationError, DocumentError, InputError, shown
-from textsim_db.files.records import replacing
+from textsim_db.corpus.removal_summary import (
+    AnyDocument,
+    Removal,
+    RemovalSummary,
+    StoredDocument,
+    summarize,
+)
+from textsim_db.db.engine import read_rows, transaction
+from textsim_db.db.store import Store
+from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.read import search
+from textsim_db.read import search, statements
 from textsim_db.results import AddReport, Match
 from textsim_db.settings.corpus_settings import (
     CorpusConfig,
@@ -40,8 +46,9 @@ from textsim_db.settings.corpus_settings import (
 )
 from textsim_db.sketch.ragged import Parts
 from textsim_db.text.left_out_words import with_lists
-from textsim_db.text.numba_compiler import Int64Array
+from textsim_db.text.numba_compiler import BoolArray, Int64Array
 from textsim_db.text.run_ahead import cut
+from textsim_db.write import write_batch
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
@@ -55,35 +62,26 @@ ScopedText = tuple[str, str, str | None]
 """A document as (key, text, scope)."""
 
 
-class Standing(NamedTuple):
-    """A document of a corpus that stands in the way of a new document."""
-
-    corpus: str
-    key: str
-    similarity: float
-    """The similarity of the two documents."""
-
-
-class AgainstCorpora:
-    """An iterable of the documents that match no document of some corpora."""
+class _Against:
+    """An iterable of documents that looks them up in some corpora."""
 
     def __init__(self, documents: Iterable[ScopedText], corpora: Sequence[Corpus]) -> None:
-        self.standing: dict[str, Standing] = {}
-        """For each key that was left out, its best match in the first corpus that has one."""
+        self.known: dict[int, Removal] = {}
+        """For each document with a match, its best one in the first corpus that has one."""
         self._documents = documents
         self._corpora = corpora
 
     def __iter__(self) -> Iterator[ScopedText]:
         for batch in cut(self._documents, LOOKED_UP_AT_ONCE, lambda each: len(each[1])):
             for corpus in self._corpora:
-                self._look_up(corpus, [each for each in batch if each[0] not in self.standing])
-            yield from (each for each in batch if each[0] not in self.standing)
+                self._look_up(corpus, [each for each in batch if int(each[0]) not in self.known])
+            yield from batch
 
     def _look_up(self, corpus: Corpus, batch: list[ScopedText]) -> None:
         for (key, _, _), matches in zip(batch, _matches(corpus, batch), strict=True):
             if matches:
-                best = matches[0]
-                self.standing[key] = Standing(corpus.name, best.key, best.similarity)
+                best = StoredDocument(corpus.name, matches[0].key)
+                self.known[int(key)] = Removal(int(key), best, matches[0].similarity)
 
 
 def _matches(corpus: Corpus, batch: list[ScopedText]) -> list[list[Match]]:
@@ -167,8 +165,8 @@ class Deduplication:
     """The place of each document that cannot be compared, with the reason. It stays."""
     without_words: int
     """The documents without words. They match nothing, so they stay."""
-    standing: dict[int, Standing]
-    """The place of each document that is removed because a corpus has one that matches it."""
+    sizes: dict[AnyDocument, int] = field(default_factory=dict)
+    """The sizes of clusters before this run, of documents of corpora."""
     summary: RemovalSummary | None = None
     """The similarities of removed documents; None in the result of an earlier run."""
     also_kept: list[Removal] = field(default_factory=list)
@@ -177,15 +175,18 @@ class Deduplication:
     def mask(self) -> npt.NDArray[np.bool_]:
         """Return which documents stay: bool of shape (documents,)."""
         stays = np.ones(self.documents, np.bool_)
-        stays[[*self.standing, *(removal.number for removal in self.removals)]] = False
+        stays[[removal.number for removal in self.removals]] = False
         return stays
 
-    def clusters(self) -> list[list[Removal]]:
-        """Return the removals grouped by the kept document, in the order of its number."""
-        by_kept: dict[int, list[Removal]] = {}
-        for removal in sorted(self.removals):
-            by_kept.setdefault(removal.kept, []).append(removal)
-        return [by_kept[kept] for kept in sorted(by_kept)]
+    def known(self) -> int:
+        """Return how many documents are removed because of a document of a corpus."""
+        return sum(isinstance(removal.kept, StoredDocument) for removal in self.removals)
+
+    def cluster_sizes(self) -> dict[AnyDocument, int]:
+        """Return the size of each cluster by its kept document; those of corpora come last."""
+        joined = Counter(link.kept for link in (*self.removals, *self.also_kept))
+        order = sorted(joined, key=lambda kept: (isinstance(kept, StoredDocument), kept))
+        return {kept: joined[kept] + self.sizes.get(kept, 1) for kept in order}
 
     def annotations(self) -> dict[str, list[Any]]:
         """Return the values of each document by the names of ANNOTATION; None for a missing one."""
@@ -193,13 +194,12 @@ class Deduplication:
         cluster: list[int | None] = [None] * self.documents
         size = [1] * self.documents
         similarity: list[float | None] = [None] * self.documents
-        sizes = Counter(link.kept for link in links)
-        for place, kept in enumerate(sorted(sizes), start=1):
-            cluster[kept], size[kept] = place, sizes[kept] + 1
+        sizes = self.cluster_sizes()
+        names = {kept: place for place, kept in enumerate(sizes, start=1)}
         for number, kept, value in links:
-            cluster[number], size[number], similarity[number] = cluster[kept], size[kept], value
-        for number, standing in self.standing.items():
-            similarity[number] = standing.similarity
+            cluster[number], size[number], similarity[number] = names[kept], sizes[kept], value
+            if isinstance(kept, int):
+                cluster[kept], size[kept] = names[kept], sizes[kept]
         values = (cluster, size, self.mask().tolist(), similarity)
         return dict(zip(ANNOTATION, values, strict=True))
 
@@ -207,9 +207,9 @@ class Deduplication:
 ANNOTATION: dict[str, Any] = {"cluster": 1, "size": 1, "kept": True, "similarity": 1.0}
 """The fields of an annotated document, with an example of each value.
 
-cluster: the number of its cluster, from 1 on in the order of the kept documents. None for a document
-alone, and for one that a corpus has. size: the documents of its cluster, 1 without one. kept: whether
-it stays. similarity: to the kept document of its cluster, or to the document of a corpus.
+cluster: the number of its cluster, from 1 on in the order of the kept documents; None for a document
+alone. size: the documents of its cluster, with those that earlier runs added or removed; 1 without one.
+kept: whether it stays. similarity: to the kept document of its cluster, which a corpus may have.
 """
 
 
@@ -223,49 +223,101 @@ def deduplicate(
 ) -> Deduplication:
     """Find the documents to remove; documents are numbered from 0.
 
-    progress is called as by Corpus.add_many. against: corpora whose documents stand; a document that
-    matches one of them is removed, and not compared with the others. judgements: called after the
-    documents were read. memory: as for LoadedTexts. Raises ConfigurationError if two values cannot be
-    compared.
+    progress is called as by Corpus.add_many. against: corpora whose documents stand, before all others;
+    a document that matches one of them is removed. judgements: called after the documents were read.
+    memory: as for LoadedTexts. Raises ConfigurationError if two values cannot be compared.
     """
     numbered = _Numbered(documents, with_values=rule.preference.column is not None)
-    new = AgainstCorpora(numbered, against)
+    looked_up = _Against(numbered, against)
     loaded = LoadedTexts(rule.config(), for_merges=True, memory=memory)
     report = AddReport()
-    for batch in loaded.read(_without_missing_scopes(new if against else numbered)):
+    for batch in loaded.read(_without_missing_scopes(looked_up if against else numbered)):
         report.added += len(batch.keys)
         report.without_words += batch.count_without_words()
         report.refused += batch.refused
         if progress is not None:
             progress(report)
     lengths = np.frombuffer(numbered.lengths, np.int64)
-    numbers = loaded.numbers()
+    numbers, known = loaded.numbers(), looked_up.known
     ranks = rule.preference.ranks(lengths, numbered.values)[numbers]
-    judged = judgements and _judged_pairs(judgements(), numbers, loaded.parts())
-    removed, kept, similarity = _removals(loaded.host(), rule, ranks, judged)
-    links = map(Removal, numbers[removed].tolist(), numbers[kept].tolist(), similarity.tolist())
-    removals, also_kept = _without_most_different(list(links), rule.keep_up_to - 1)
+    is_known = np.isin(numbers, [*known])
+    judged = judgements and _judged_pairs(judgements(), numbers, is_known, loaded.parts())
+    removed, kept, similarity = _removals(loaded.host(), rule, ranks, judged, is_known)
+    ends = numbers[removed].tolist(), numbers[kept].tolist(), similarity.tolist()
+    links = {number: Removal(number, *rest) for number, *rest in zip(*ends, strict=True)}
+    for number, match in known.items():
+        if number not in links or links[number].similarity <= match.similarity:
+            links[number] = match
+    removals, also_kept = _without_most_different([*links.values()], rule.keep_up_to - 1, known)
+
+    def forms_of(documents: Collection[AnyDocument]) -> dict[AnyDocument, str]:
+        stored = {each for each in documents if isinstance(each, StoredDocument)}
+        places = sorted(each for each in documents if isinstance(each, int))
+        return loaded.forms(places) | {each: form_in(against, each) for each in stored}
+
     return Deduplication(
         len(lengths),
         removals,
         [(int(refusal.key), refusal.reason) for refusal in report.refused],
         report.without_words,
-        {int(key): document for key, document in new.standing.items()},
-        summarize(removals, loaded.forms),
+        _stored_sizes(against, removals),
+        summarize(removals, forms_of),
         also_kept,
     )
 
 
+def form_in(corpora: Sequence[Corpus], document: StoredDocument) -> str:
+    """Return the normal form of a document of one of these corpora; none if it was removed since."""
+    with suppress(DocumentNotFound):
+        return next(each for each in corpora if each.name == document.corpus).normal_form(
+            document.key
+        )
+    return ""
+
+
+def _stored_sizes(corpora: Sequence[Corpus], removals: Iterable[Removal]) -> dict[AnyDocument, int]:
+    stored = {each.kept for each in removals if isinstance(each.kept, StoredDocument)}
+    sizes: dict[AnyDocument, int] = {}
+    for corpus in corpora:
+        keys = [document.key for document in stored if document.corpus == corpus.name]
+        found = corpus._current.read(_read_sizes, keys)
+        sizes |= {StoredDocument(corpus.name, key): size for key, size in found}
+    return sizes
+
+
+def _read_sizes(store: Store, keys: list[str]) -> list[tuple[Any, ...]]:
+    return read_rows(store.engine, store.corpus.statement(statements.CLUSTER_SIZES), [keys])
+
+
+def store_sizes(corpus: Corpus, result: Deduplication, keys: Sequence[str | None]) -> None:
+    """Store the sizes of the clusters whose kept documents the corpus has now.
+
+    keys: the key of each document.
+    """
+    sizes: dict[str, int] = {}
+    for kept, size in result.cluster_sizes().items():
+        key = keys[kept] if isinstance(kept, int) else kept.key
+        if key is not None and (isinstance(kept, int) or kept.corpus == corpus.name):
+            sizes[key] = size
+    corpus._current.write(_write_sizes, sizes)
+
+
+def _write_sizes(store: Store, sizes: dict[str, int]) -> None:
+    with transaction(store.engine) as connection:
+        write_batch.set_cluster_sizes(connection.cursor(), store.corpus, sizes)
+
+
 def _without_most_different(
-    removals: list[Removal], count: int
+    removals: list[Removal], count: int, known: Collection[int]
 ) -> tuple[list[Removal], list[Removal]]:
     """Return the removals without some of each cluster, those least similar to the kept one, and these.
 
-    Of equally similar documents the first is taken.
+    Of equally similar documents the first is taken. known: the documents that do not stay.
     """
     if count == 0:
         return removals, []
-    by_cluster = sorted(removals, key=lambda each: (each.kept, each.similarity, each.number))
+    choosable = (each for each in removals if each.number not in known)
+    by_cluster = sorted(choosable, key=lambda each: (each.kept, each.similarity, each.number))
     also_kept = [
         removal
         for _, members in groupby(by_cluster, lambda each: each.kept)
@@ -276,9 +328,16 @@ def _without_most_different(
 
 
 def _removals(
-    host: LoadedDocuments, rule: Rule, ranks: Int64Array, judged: JudgedPairs | None
+    host: LoadedDocuments,
+    rule: Rule,
+    ranks: Int64Array,
+    judged: JudgedPairs | None,
+    is_known: BoolArray,
 ) -> Links:
-    """Return the documents to remove, left, with the documents that are kept instead, right."""
+    """Return the documents to remove, left, with the documents that are kept instead, right.
+
+    is_known: whether a corpus has a document. With linkage "kept" it may be more similar to another one.
+    """
     criterion = Criterion(JACCARD, rule.settings.threshold, for_merges=True)
 
     def ranked(ids: Ids) -> Ids:
@@ -288,7 +347,10 @@ def _removals(
     def only(ids: Ids) -> Join:
         return Join(host.only(ids), criterion)
 
-    join, linkage = Join(host, criterion), check_linkage(rule.linkage)
+    linkage = check_linkage(rule.linkage)
+    join = Join(host, criterion, is_known)
+    if is_known.any() and not (judged is None and linkage is Linkage.KEPT):
+        join = only(np.flatnonzero(~is_known))
     if judged is None:
         return joined_links(linkages.removals(join, linkage, ranked))
     groups = judged_groups(join, only, judged, linkage, ranked, np.sort)
@@ -296,18 +358,19 @@ def _removals(
 
 
 def _judged_pairs(
-    judgements: list[JudgedDocuments], numbers: Int64Array, parts: Parts
+    judgements: list[JudgedDocuments], numbers: Int64Array, is_known: BoolArray, parts: Parts
 ) -> JudgedPairs:
     """Return the judged pairs among documents, as textsim._judged_groups finds them in a corpus.
 
-    numbers, parts: those of each document.
+    numbers, parts: those of each document. is_known: whether a corpus has it, so that it is left out.
     """
+    compared = numbers[~is_known]
     for judged in judgements:
         if judged.a == judged.b:
             raise ConfigurationError(f"{judged.place}: the pair has the same record twice")
     pairs = np.array([judged[:2] for judged in judgements], np.int64).reshape(-1, 2)
     ids = np.searchsorted(numbers, pairs)
-    are_there = is_among(pairs.ravel(), numbers).reshape(-1, 2)
+    are_there = is_among(pairs.ravel(), compared).reshape(-1, 2)
     if parts is not None:
         both = np.flatnonzero(are_there.all(axis=1))
         for place in both[np.not_equal(*parts[ids[both]].T)].tolist():
@@ -322,7 +385,7 @@ def _judged_pairs(
     ends = groups[different]
     contradicted = ends[ends[:, 0] == ends[:, 1], 0]
     members: dict[tuple[int, int], list[int]] = {}
-    for number in np.intersect1d(same, numbers).tolist():
+    for number in np.intersect1d(same, compared).tolist():
         if groups[number] not in contradicted:
             id_ = int(np.searchsorted(numbers, number))
             part = 0 if parts is None else int(parts[id_])
@@ -360,58 +423,3 @@ class _Numbered:
                 self.values.append(value)
             if text is not None:
                 yield key_of(number), text, scope
-
-
-class AdditionFile:
-    """The file with the result of the last run that added documents."""
-
-    def __init__(self, path: str, inputs: Sequence[str], arguments: Sequence[object]) -> None:
-        """Name the file and the run, which depends on the content of the inputs and on the arguments."""
-        self.path = path
-        self._run = _digest(inputs, arguments)
-
-    def read(self) -> Deduplication | None:
-        """Return the result of an earlier run with the same records and arguments, None without one.
-
-        Raises InputError if the earlier run had others.
-        """
-        try:
-            with open(self.path, "rb") as file:
-                content = json.load(file)
-        except FileNotFoundError:
-            return None
-        if content["run"] != self._run:
-            raise InputError(
-                f"{shown(self.path)} is of a run with other records or options, whose output would be "
-                "lost; choose another output, or remove that file"
-            )
-        return Deduplication(
-            documents=content["documents"],
-            removals=[Removal(*removal) for removal in content["removals"]],
-            refused=[(number, reason) for number, reason in content["refused"]],
-            without_words=content["without_words"],
-            standing={int(number): Standing(*s) for number, s in content["standing"].items()},
-            also_kept=[Removal(*removal) for removal in content["also_kept"]],
-        )
-
-    def write(self, result: Deduplication) -> None:
-        """Write the result, whole or not at all."""
-        content = {
-            "run": self._run,
-            "documents": result.documents,
-            "removals": result.removals,
-            "refused": result.refused,
-            "without_words": result.without_words,
-            "standing": result.standing,
-            "also_kept": result.also_kept,
-        }
-        with replacing(self.path) as file:
-            file.write(json.dumps(content).encode())
-
-
-def _digest(paths: Sequence[str], arguments: Sequence[object]) -> str:
-    digest = hashlib.sha256(json.dumps(arguments).encode())
-    for path in paths:
-        with open(path, "rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()

@@ -307,6 +307,10 @@ SELECT j.a, j.b FROM textsim.judgement j
 WHERE j.origin = %(origin)s AND j.verdict = 'different'
     AND (%(keys)s::text[] IS NULL OR j.a = ANY (%(keys)s::text[]) OR j.b = ANY (%(keys)s::text[]))
 """
+CLUSTER_SIZES: Final[LiteralString] = """
+SELECT d.key, d.cluster_size FROM {document} d
+WHERE d.key = ANY (%s::text[]) AND d.cluster_size IS NOT NULL
+"""
 FORCED_KEYS: Final[LiteralString] = """
 /* textsim-db: forced documents of corpus {id} */ SELECT key FROM {document} WHERE forced
 """

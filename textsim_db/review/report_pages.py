@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from textsim_db.corpus.removal_summary import TENTHS, tenth_of
-from textsim_db.corpus.removals import Deduplication, Rule
-from textsim_db.errors import DocumentNotFound
+from textsim_db.corpus.removal_summary import (
+    TENTHS,
+    AnyDocument,
+    Removal,
+    StoredDocument,
+    tenth_of,
+)
+from textsim_db.corpus.removals import Deduplication, Rule, form_in
 from textsim_db.measures.explanation import Explanation, measure_rows, warning
 from textsim_db.review.reviewed import Text
 from textsim_db.review.side_by_side import begin_of, compare_texts
@@ -37,17 +41,6 @@ _LONGEST_IN_MEMORY = 2 * COMPARED
 """The characters of a record that are kept in memory."""
 _FAULTS = 20
 
-StoredDocument = tuple[str, str]
-"""The name of a corpus, and the key of a document."""
-
-
-class RemovedPair(NamedTuple):
-    removed: int
-    """The place of the record, from 0 on."""
-    kept: int | StoredDocument
-    """The place of the kept record, or a document of a corpus."""
-    similarity: float
-
 
 def comparison_page(explanation: Explanation, a: str, b: str) -> str:
     return render(
@@ -67,28 +60,25 @@ class RemovalPage:
         """Choose what is shown, and read documents of corpora before added records replace them."""
         self._result = result
         self._rule = rule
-        pairs = [RemovedPair(*removal) for removal in result.removals]
-        pairs += [
-            RemovedPair(number, (standing.corpus, standing.key), standing.similarity)
-            for number, standing in result.standing.items()
-        ]
-        pairs.sort(key=lambda pair: (pair.similarity, pair.removed))
-        by_kept: dict[int | StoredDocument, list[RemovedPair]] = {}
+        pairs = sorted(result.removals, key=lambda pair: (pair.similarity, pair.number))
+        by_kept: dict[AnyDocument, list[Removal]] = {}
         for pair in pairs:
             by_kept.setdefault(pair.kept, []).append(pair)
         # Ties go to the cluster whose first removed record comes first.
         self._clusters = sorted(
-            by_kept.values(), key=lambda each: (-len(each), min(pair.removed for pair in each))
+            by_kept.values(), key=lambda each: (-len(each), min(pair.number for pair in each))
         )
+        self._also_kept: dict[AnyDocument, list[Removal]] = {}
+        for pair in sorted(result.also_kept):
+            self._also_kept.setdefault(pair.kept, []).append(pair)
         self._tenths = list(_tenths(pairs))
         self._shown = [pair for _, members in self._tenths for pair in _spread(members)]
         for cluster in self._clusters[:SHOWN_CLUSTERS]:
             self._shown += cluster[:SHOWN_MEMBERS]
-        by_name = {corpus.name: corpus for corpus in corpora}
         self._documents = {
-            pair.kept: _words_of(by_name[pair.kept[0]], pair.kept[1])
+            pair.kept: form_in(corpora, pair.kept)
             for pair in self._shown
-            if not isinstance(pair.kept, int)
+            if isinstance(pair.kept, StoredDocument)
         }
         self._texts: dict[int, str] = {}
         self._keys: Sequence[str | None] = ()
@@ -132,13 +122,13 @@ class RemovalPage:
 
     def _facts(self, faults_title: str, faults: int, dropped: int) -> dict[str, object]:
         result, settings = self._result, self._rule.settings
-        removed, most = len(result.removals) + len(result.standing), self._rule.keep_up_to
+        removed, most = len(result.removals), self._rule.keep_up_to
         counts = {
             "records": result.documents,
             "kept": result.documents - removed - dropped,
             faults_title: faults,
-            "removed": len(result.removals),
-            "removed, because a corpus has a match": len(result.standing),
+            "removed": removed - result.known(),
+            "removed, because a corpus has a match": result.known(),
             "clusters": len(self._clusters),
         }
         always = ("records", "kept", "removed", "clusters")
@@ -158,6 +148,7 @@ class RemovalPage:
             if size > PAGE_BYTES:
                 return
             kept = cluster[0].kept
+            also_kept = self._also_kept.get(kept, [])
             piece = render(
                 "removed_cluster.html",
                 kept=self._name(kept),
@@ -166,19 +157,21 @@ class RemovalPage:
                 least=cluster[0].similarity,
                 rows=[self._row(pair) for pair in cluster[:SHOWN_MEMBERS]],
                 left_out=max(len(cluster) - SHOWN_MEMBERS, 0),
+                also_kept=[(self._name(p.number), p.similarity) for p in also_kept[:SHOWN_MEMBERS]],
+                also_kept_left_out=max(len(also_kept) - SHOWN_MEMBERS, 0),
             )
             size += len(piece.encode(errors="replace"))
             yield piece
 
-    def _row(self, pair: RemovedPair) -> Mapping[str, object]:
-        kept, removed = self._text(pair.kept), self._text(pair.removed)
+    def _row(self, pair: Removal) -> Mapping[str, object]:
+        kept, removed = self._text(pair.kept), self._text(pair.number)
         if not isinstance(pair.kept, int):
             removed = Text(_form(removed.text, self._rule.settings), False)
         starts = [Text(each.text[:COMPARED], each.is_original) for each in (kept, removed)]
         compared, is_cut = compare_texts(*starts), [kept, removed] != starts
         return {
             "kept": self._name(pair.kept),
-            "removed": self._name(pair.removed),
+            "removed": self._name(pair.number),
             "similarity": pair.similarity,
             "compared": compared,
             "is_cut": is_cut,
@@ -186,21 +179,21 @@ class RemovalPage:
             "warning": "" if is_cut else warning(compared.distinctions),
         }
 
-    def _name(self, document: int | StoredDocument) -> Mapping[str, object]:
+    def _name(self, document: AnyDocument) -> Mapping[str, object]:
         if isinstance(document, int):
             return {"record": document + 1, "key": self._keys[document]}
-        return dict(zip(("corpus", "key"), document, strict=True))
+        return document._asdict()
 
-    def _text(self, document: int | StoredDocument) -> Text:
+    def _text(self, document: AnyDocument) -> Text:
         """Return the text of a document; a corpus stores words only."""
         if isinstance(document, int):
             return Text(self._texts[document], True)
         return Text(self._documents[document], False)
 
 
-def _tenths(pairs: Iterable[RemovedPair]) -> Iterator[tuple[str, list[RemovedPair]]]:
+def _tenths(pairs: Iterable[Removal]) -> Iterator[tuple[str, list[Removal]]]:
     """Yield the tenths of similarity with their pairs; equal sets are a class of their own."""
-    classes: list[list[RemovedPair]] = [[] for _ in range(TENTHS + 1)]
+    classes: list[list[Removal]] = [[] for _ in range(TENTHS + 1)]
     for pair in pairs:
         classes[tenth_of(pair.similarity)].append(pair)
     for tenth, members in enumerate(classes):
@@ -209,16 +202,9 @@ def _tenths(pairs: Iterable[RemovedPair]) -> Iterator[tuple[str, list[RemovedPai
         yield name, members
 
 
-def _spread(pairs: Sequence[RemovedPair]) -> list[RemovedPair]:
+def _spread(pairs: Sequence[Removal]) -> list[Removal]:
     number = min(SHOWN_PAIRS, len(pairs))
     return [pairs[int((i + 0.5) * len(pairs) / number)] for i in range(number)]
-
-
-def _words_of(corpus: Corpus, key: str) -> str:
-    """Return the words of a document, with one space between them; none if it was removed since."""
-    with suppress(DocumentNotFound):
-        return corpus.normal_form(key)
-    return ""
 
 
 def _form(text: str, settings: CorpusSettings) -> str:

@@ -110,6 +110,7 @@ class OldRow(NamedTuple):
     expires_at: bytes | None
     """In the format of timestamptz_send; None: never."""
     forced: bool
+    cluster_size: int | None
 
 
 class Copy(NamedTuple):
@@ -229,6 +230,8 @@ class CorpusCopier:
         write_batch.insert(cursor, self.new, batch, complete, ids[complete], source_ids)
         self._write_waiting(cursor, copy, np.flatnonzero(is_waiting), ids[is_waiting])
         write_batch.mark_forced(cursor, self.new, [row.key for row in rows if row.forced])
+        sizes = {row.key: row.cluster_size for row in rows if row.cluster_size is not None}
+        write_batch.set_cluster_sizes(cursor, self.new, sizes)
         return NewIds(old[~is_there], new[~is_there])
 
     def _write_waiting(

@@ -34,7 +34,7 @@ SELECT pg_catalog.array_send(ARRAY(
 UPDATE_DOCUMENT: Final[LiteralString] = """
 UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, fingerprints = %b::integer[],
     shingle_count = %b, language = %b, scope = %b, guard = %b, expires_at = %b,
-    source_id = coalesce(%b::integer, source_id), forced = forced AND %b
+    source_id = coalesce(%b::integer, source_id), forced = forced AND %b, cluster_size = NULL
 WHERE id = %b
 """
 NEW_EXPIRY: Final[LiteralString] = """
@@ -116,6 +116,10 @@ SELECT d.key, d.forced FROM {document} d WHERE d.key = ANY (%s::text[]){alive}
 FORCE_DOCUMENTS: Final[LiteralString] = """
 UPDATE {document} SET forced = true WHERE key = ANY (%s::text[])
 """
+SET_CLUSTER_SIZES: Final[LiteralString] = """
+UPDATE {document} d SET cluster_size = new.size
+FROM unnest(%s::text[], %s::integer[]) new (key, size) WHERE d.key = new.key
+"""
 LOCK_MATCHES: Final[LiteralString] = """
 /* textsim-db: lock the matches of documents of corpus {id} */
 SELECT id, pg_catalog.array_send(word_ids), normal_form
@@ -187,7 +191,7 @@ COPY (
 DOCUMENTS_TO_COPY: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: documents */
 SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language, scope,
-    pg_catalog.timestamptz_send(expires_at), forced
+    pg_catalog.timestamptz_send(expires_at), forced, cluster_size
 FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id
 """
 IDS_OF_KEYS: Final[LiteralString] = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -339,6 +339,13 @@ def mark_forced(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> No
     """Mark documents as stored although they match others."""
     if keys:
         cursor.execute(corpus.statement(statements.FORCE_DOCUMENTS), [list(keys)])
+
+
+def set_cluster_sizes(cursor: Cursor, corpus: StoredCorpus, sizes: Mapping[str, int]) -> None:
+    """Store of documents, by their keys, for how many records each stands."""
+    if sizes:
+        statement = corpus.statement(statements.SET_CLUSTER_SIZES)
+        cursor.execute(statement, [[*sizes], [*sizes.values()]])
 
 
 def _replace(
