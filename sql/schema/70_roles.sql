@@ -60,7 +60,8 @@ LANGUAGE sql STABLE PARALLEL SAFE
 RETURN array(
     SELECT r.oid::regclass FROM pg_class r
     WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind = 'r'
-        AND r.relname ~ ('^(' || textsim._corpus_patterns() || ')(_[0-9]+)?$'));
+        AND r.relname ~ ('^(' || textsim._corpus_patterns() || ')(_[0-9]+)?$')
+    ORDER BY r.oid);
 
 CREATE OR REPLACE FUNCTION textsim._tables_of(corpus_id integer) RETURNS regclass[]
 LANGUAGE sql STABLE STRICT PARALLEL SAFE

@@ -15,8 +15,6 @@ from tests.support.judgements import judged_groups
 from textsim_db.settings.corpus_settings import Verdict
 from textsim_db.sync import build_clusters
 
-pytestmark = pytest.mark.both_servers
-
 
 def texts_of(rng: random.Random) -> dict[str, str]:
     """Return variants of a few texts, in which words are replaced, and numbers in some."""

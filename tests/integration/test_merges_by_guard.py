@@ -19,8 +19,6 @@ from tests.support.guarded_texts import GUARD_WORDS, guard_of, guarded_texts, me
 from tests.support.judgements import expected_clusters, random_judgements
 from tests.support.truth import brute_force
 
-pytestmark = pytest.mark.both_servers
-
 INVOICE = "the invoice number {} was {}paid by the customer on monday in {}"
 TEXTS = {
     "first": INVOICE.format(4711, "", "full"),
@@ -287,8 +285,11 @@ def test_every_way_to_keep_twins_out_agrees_with_brute_force(
     assert set(frame["id"]) == kept
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize("unique_from", [None, 0.8])
+@pytest.mark.parametrize(
+    ("settings", "unique_from"),
+    [*zip(SETTINGS, [None, 0.8, 0.8, None, None], strict=True)],
+    ids=str,
+)
 def test_the_answer_to_a_write_agrees_with_brute_force(
     db: ts.Database,
     connection: Connection,

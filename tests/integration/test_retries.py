@@ -89,8 +89,8 @@ def test_an_error_of_a_document_is_not_repeated(corpus: ts.Corpus, connection: C
     assert (len(corpus), corpus.check()) == (0, [])
 
 
-BATCH = 1000
-TOTAL = 2500
+BATCH = 400
+TOTAL = 1000
 
 
 @pytest.fixture

@@ -155,10 +155,7 @@ def test_copies_of_a_text_do_not_hide_a_cluster(db: ts.Database, linkage: str) -
 @pytest.mark.more
 @pytest.mark.parametrize(
     ("linkage", "way"),
-    [
-        *(("kept", "sql"), ("single", "sql"), ("complete", "sql")),
-        *(("kept", "python"), ("single", "worker")),
-    ],
+    [("kept", "sql"), ("complete", "python"), ("single", "worker")],
 )
 def test_many_documents_that_are_loaded_at_once(
     db: ts.Database, connection: Connection, linkage: str, way: str

@@ -12,8 +12,6 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.connections import Connection
 
-pytestmark = pytest.mark.both_servers
-
 WORDS = [f"w{n:02}" for n in range(20)]
 STANDING = " ".join(WORDS)
 

@@ -163,12 +163,13 @@ def answers(stage: Stage, role: str) -> dict[str, str]:
         connection.add_notice_handler(note)
         for statement in calls(stage, role):
             said.clear()
-            rows = []
+            rows: list[str] = []
             connection.autocommit = statement.startswith("CALL")
             try:
                 connection.execute(b"SET statement_timeout = '20s'")
                 cursor = connection.execute(statement.encode())
-                rows = cursor.fetchall() if cursor.description else []
+                # The catalog has its rows in another order after other statements.
+                rows = sorted(map(repr, cursor.fetchall() if cursor.description else []))
             except psycopg.Error as error:
                 if error.sqlstate in ("42601", "42883", "42725"):  # the call is wrong
                     raise

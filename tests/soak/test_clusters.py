@@ -10,7 +10,7 @@ import textsim_db as ts
 from tests.soak import clusters
 from tests.support.sampling import sample
 
-STEPS = 300 if float(os.environ.get("TEXTSIM_TEST_SECONDS", "2")) < 60 else 5000
+STEPS = 200 if float(os.environ.get("TEXTSIM_TEST_SECONDS", "2")) < 60 else 5000
 
 
 @pytest.mark.parametrize(("kind", "linkage", "mode"), sample(clusters.LIVES[::7], 2, "more"))

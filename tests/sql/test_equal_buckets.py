@@ -8,8 +8,6 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.connections import Connection, value
 
-pytestmark = pytest.mark.both_servers
-
 FIRST, SECOND, SINGLE = (f"some words and {number}" for number in (5592, 9978, 9999))
 """Two texts that have a bucket twice, and one text whose buckets all differ, in the corpus below."""
 

@@ -14,8 +14,6 @@ from tests.support import reference
 from tests.support.connections import Connection
 from textsim_db.sketch.exact_prefix import count_rows, share_enough
 
-pytestmark = pytest.mark.both_servers
-
 THRESHOLDS = [1e-9, 0.07, 1 / 3, 0.5, 0.55, 0.58, 0.8, nextafter(0.8, 1), 0.95, 1.0]
 
 

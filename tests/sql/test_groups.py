@@ -13,8 +13,6 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.judgements import random_pairs
 
-pytestmark = pytest.mark.both_servers
-
 Row = tuple[str, int, str | None, float]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.support.connections import Connection
 from textsim_db.text.distinctions import elements_apart
 from textsim_db.text.guards import guards_of
@@ -135,7 +133,6 @@ PAIRS = {
 }
 
 
-@pytest.mark.both_servers
 def test_a_guard_sees_what_differs(shared_connection: Connection) -> None:
     assert sum(map(len, PAIRS.values())) >= 60
     for expected, pairs in PAIRS.items():

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from itertools import combinations, pairwise
 
-import pytest
-
 from tests.support.connections import Connection, value
 from tests.support.random_texts import random_text
 from textsim_db.settings.corpus_settings import Guard
@@ -59,7 +57,6 @@ def test_negations_are_words_of_normal_forms_and_the_same_in_sql(
     }
 
 
-@pytest.mark.both_servers
 def test_guards_are_equal_in_sql_and_python(
     shared_connection: Connection, rng: random.Random, seed: int
 ) -> None:
@@ -90,7 +87,6 @@ def test_guards_are_equal_in_sql_and_python(
     ], f"--seed {seed}"
 
 
-@pytest.mark.both_servers
 def test_words_that_a_guard_counts_are_the_same_in_sql_and_python(
     shared_connection: Connection,
 ) -> None:

@@ -18,7 +18,7 @@ from tests.support.waiting import LOCKS
 
 pytestmark = pytest.mark.both_servers
 
-ROWS = 2500
+ROWS = 1500
 """More rows than a part of a run (100), a page of a comparison (1,000) and a batch of the log."""
 
 in_both_modes = pytest.mark.parametrize("mode", ["queue", "inline"])

@@ -12,9 +12,6 @@ from tests.support.connections import Connection
 from textsim_db import measures
 from textsim_db.measures import shingles, words
 
-pytestmark = pytest.mark.both_servers
-
-
 _MEASURES = """
 SELECT textsim.containment(a, b), textsim.containment(a, b, 'char', 4),
     textsim.containment(b, a, 'word', 2), textsim.cosine_similarity(a, b),

@@ -16,8 +16,6 @@ from tests.support.sampling import sample
 from tests.support.sources import stored_forms
 from textsim_db.write import document_inputs
 
-pytestmark = pytest.mark.both_servers
-
 COMMON = "one two three four five six seven eight nine ten"
 RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
 SETTINGS: dict[str, dict[str, Any]] = {

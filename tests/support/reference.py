@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence, Set
-from functools import cache
+from functools import cache, lru_cache
 from itertools import compress
 
 import unicodedataplus
@@ -173,6 +173,7 @@ def _left_out_marks(text: str, kinds: str) -> list[bool]:
     return left_out
 
 
+@lru_cache(10_000)
 def normal_form(text: str) -> str:
     return " ".join(words(text))
 
