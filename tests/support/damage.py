@@ -1,4 +1,4 @@
-"""Damage to a database by hand; what check and doctor say of it; and the way out that they name."""
+"""Damage to a database by hand; what check says of it; and the way out that it names."""
 
 from __future__ import annotations
 
@@ -26,17 +26,6 @@ def check(textsim: Textsim) -> list[Finding]:
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert result.exit_code == bool(rows), result.output
     return [Finding(f"{row['kind']} {row['subject']}", row["remedy"]) for row in rows]
-
-
-def doctor(textsim: Textsim) -> list[Finding]:
-    result = textsim("doctor", "--json", status=None)
-    sections = json.loads(result.stdout)
-    findings = [
-        each for section in sections.values() if isinstance(section, list) for each in section
-    ]
-    faults = [each for each in findings if each["level"] == "fault"]
-    assert result.exit_code == bool(faults)
-    return [Finding(each["fact"], each["remedy"]) for each in faults]
 
 
 def follow(remedy: str, url: str) -> None:

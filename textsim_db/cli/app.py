@@ -59,7 +59,7 @@ textsim finds near-duplicate texts, in files and in PostgreSQL.
 No server is needed: without an address, an embedded PostgreSQL starts by itself.
 
   textsim demo            try it on the Python standard library
-  textsim doctor          check the installation, the database and the corpora
+  textsim doctor          check the installation and the database
   textsim --help          list all commands
   textsim COMMAND --help  explain one command, with examples
 """

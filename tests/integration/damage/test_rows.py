@@ -1,4 +1,4 @@
-"""check and doctor find damaged rows of every table, and the way out that they name mends them."""
+"""check finds damaged rows of every table, and the way out that it names mends them."""
 
 from __future__ import annotations
 
