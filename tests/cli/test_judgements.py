@@ -62,31 +62,31 @@ def test_an_export_is_imported_whatever_the_keys_are(
     assert f"{len(given)} judgements read, 0 new" in again.stderr
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        ("a,b\nx,y\n", 'there is no column "verdict"'),
-        ("a,b,verdikt\n", 'found "a", "b", "verdikt": rename the column'),
-        ("a,b,verdict,a\n", '2 columns are named "a"; found '),
-        ("a,b,verdict\nx,y,same\nx,z,equal\n", ", line 3: \"verdict\" is 'equal'; expected one of"),
-        ("a,b,verdict\nx,y,same\nx,same\n", ", line 3: the record has 2 columns"),
-        ("a,b,verdict\nx,y,same\ny,x,same\n", ", line 3: this pair is judged already: "),
-        ("a,b,verdict\nx,y,same\nx,x,same\n", ", line 3: the pair ('x', 'x') names no two"),
-        (f"a,b,verdict\nx,y,same\n{'x' * 1001},y,same\n", ", line 3: the key is 1001 bytes long"),
-        ("a,b,verdict\nx,y,same\na,b,same\n", ", line 3: the pair ('a', 'b') was judged different"),
-        ("", "the file is empty"),
-    ],
-)
+FAULTY: list[tuple[str, str]] = [
+    ("a,b\nx,y\n", 'there is no column "verdict"'),
+    ("a,b,verdikt\n", 'found "a", "b", "verdikt": rename the column'),
+    ("a,b,verdict,a\n", '2 columns are named "a"; found '),
+    ("a,b,verdict\nx,y,same\nx,z,equal\n", ", line 3: \"verdict\" is 'equal'; expected one of"),
+    ("a,b,verdict\nx,y,same\nx,same\n", ", line 3: the record has 2 columns"),
+    ("a,b,verdict\nx,y,same\ny,x,same\n", ", line 3: this pair is judged already: "),
+    ("a,b,verdict\nx,y,same\nx,x,same\n", ", line 3: the pair ('x', 'x') names no two"),
+    (f"a,b,verdict\nx,y,same\n{'x' * 1001},y,same\n", ", line 3: the key is 1001 bytes long"),
+    ("a,b,verdict\nx,y,same\na,b,same\n", ", line 3: the pair ('a', 'b') was judged different"),
+    ("", "the file is empty"),
+]
+
+
 def test_a_faulty_line_is_named_and_nothing_is_imported(
-    textsim: Textsim, corpus: ts.Corpus, tmp_path: Path, lines: str, message: str
+    textsim: Textsim, corpus: ts.Corpus, tmp_path: Path
 ) -> None:
     corpus.judge("a", "b", "different")
     path = tmp_path / "judgements.csv"
-    path.write_text(lines)
-    error = textsim("judgements", "import", "news", str(path), status=2).stderr
-    assert "judgements.csv" in error
-    assert message in error
-    assert [judgement.verdict for judgement in corpus.judgements()] == ["different"]
+    for lines, message in FAULTY:
+        path.write_text(lines)
+        error = textsim("judgements", "import", "news", str(path), status=2).stderr
+        assert "judgements.csv" in error
+        assert message in error
+        assert [judgement.verdict for judgement in corpus.judgements()] == ["different"]
 
 
 def test_an_import_replaces_what_it_contradicts_only_if_told_to(

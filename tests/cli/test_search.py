@@ -112,23 +112,23 @@ def test_nothing_found(news: Textsim) -> None:
         assert news(*args, "--threshold", "0.5").stderr == BELOW + "no candidate is that similar\n"
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (
-            ["--max-results", "0"],
-            "Invalid value for '--max-results': 0 is too low; expected 1 or more",
-        ),
-        (["--max-results", "x"], "Invalid value for '--max-results': \"x\" is not a whole number"),
-        (["--threshold", "abc"], "Invalid value for '--threshold': \"abc\" is not a number"),
-        (["--threshold", "0"], "threshold is 0"),
-        (["--threshold", "nan"], "threshold is nan"),
-        (["--file", "x"], "give either a text or --file"),
-        (["--format", "json"], "'--format': \"json\" is not one of table, jsonl, csv"),
-    ],
-)
-def test_wrong_usage(args: list[str], message: str, news: Textsim) -> None:
-    assert message in news("query", "news", "text", *args, status=2).stderr
+WRONG: list[tuple[list[str], str]] = [
+    (
+        ["--max-results", "0"],
+        "Invalid value for '--max-results': 0 is too low; expected 1 or more",
+    ),
+    (["--max-results", "x"], "Invalid value for '--max-results': \"x\" is not a whole number"),
+    (["--threshold", "abc"], "Invalid value for '--threshold': \"abc\" is not a number"),
+    (["--threshold", "0"], "threshold is 0"),
+    (["--threshold", "nan"], "threshold is nan"),
+    (["--file", "x"], "give either a text or --file"),
+    (["--format", "json"], "'--format': \"json\" is not one of table, jsonl, csv"),
+]
+
+
+def test_wrong_usage(news: Textsim) -> None:
+    for args, message in WRONG:
+        assert message in news("query", "news", "text", *args, status=2).stderr
 
 
 def test_long_and_strange_keys_stay_whole_in_tables(textsim: Textsim) -> None:
