@@ -8,13 +8,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.cli.options import misused
-from textsim_db.corpus.removal_summary import AnyDocument, Removal, StoredDocument
 from textsim_db.errors import InputError, shown
 from textsim_db.measures.word_diff import Change, Part
 from textsim_db.settings.corpus_settings import Guard
 
 if TYPE_CHECKING:
-    from textsim_db.corpus.removal_summary import Example, RemovalSummary
+    from textsim_db.corpus.removal_summary import AnyDocument, Example, Removal, RemovalSummary
     from textsim_db.corpus.removals import Deduplication
 
 LINES, _PAGE = ".jsonl", ".html"
@@ -44,7 +43,7 @@ def write_clusters(
     from textsim_db.files.records import replacing
 
     def document(number: AnyDocument) -> dict[str, Any]:
-        if isinstance(number, StoredDocument):
+        if not isinstance(number, int):
             return number._asdict()
         names = {"key": keys[number], "file": file_of(number)}
         return {"record": number + 1} | {k: v for k, v in names.items() if v is not None}
@@ -135,6 +134,7 @@ class AdditionFile:
 
         Raises InputError if the earlier run had others.
         """
+        from textsim_db.corpus.removal_summary import StoredDocument
         from textsim_db.corpus.removals import Deduplication
 
         try:
@@ -174,6 +174,8 @@ class AdditionFile:
 
 
 def _read_removal(removal: tuple[int, Any, float]) -> Removal:
+    from textsim_db.corpus.removal_summary import Removal, StoredDocument
+
     number, kept, similarity = removal
     return Removal(number, kept if isinstance(kept, int) else StoredDocument(*kept), similarity)
 
