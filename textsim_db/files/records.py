@@ -1,4 +1,4 @@
-"""What the readers and writers of all kinds of files share, and the checks of names and values."""
+"""Types and checks that the readers and writers of all kinds of files share."""
 
 from __future__ import annotations
 
