@@ -1,4 +1,4 @@
-"""What words find, what meaning finds, and what guards keep apart, on the facts of facts.txt."""
+"""Show the matches by words and by meaning, and the guards, on the facts of facts.txt."""
 
 import logging
 from collections.abc import Callable, Sequence
