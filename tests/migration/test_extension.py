@@ -23,7 +23,6 @@ from tests.support.dumps import UTF8, check, fill, run_command
 from tests.support.roles import FOX, TEXTS, Stage, as_role, new_stage
 from tests.support.servers import SYSTEM_PROGRAMS, Server, programs_of, run_server
 from tests.support.steps import FIRST, SECOND, second_step
-from textsim_db.cli.doctor import examine
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
 
@@ -377,16 +376,12 @@ def test_a_restore_by_a_superuser_is_named_with_the_remedy(
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             restored.run(stage.writer, insert)
         remedy = f"SELECT textsim.set_owner('{stage.owner}')"
-        with pytest.raises(ts.SchemaError, match=re.escape(f"as a superuser: {remedy}")):
+        with pytest.raises(ts.SchemaError, match="after a restore a superuser"):
             restored.connect(stage.owner)
-        for role in (stage.owner, stage.reader):
-            faults = examine(as_role(url, role)).faults
-            assert faults[0].remedy == f"as a superuser: {remedy}"
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(remedy.encode())
         restored.run(stage.writer, insert)
         restored.work(stage.writer)
-        assert examine(as_role(url, stage.owner)).faults == []
         assert restored.similar_keys() == ["1"]
         restored_catalog, expected = schema_catalog(url), schema_catalog(stage.url)
         for name in CATALOG:

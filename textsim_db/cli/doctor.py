@@ -312,16 +312,13 @@ def _schema_findings(
 
     from textsim_db.db import schema
 
-    if other := schema.other_owner(connection):
-        yield fault(shown(other.fault), shown(other.remedy))
     try:
         revision = schema.current(connection)
     except InsufficientPrivilege:
-        if other:
-            return
         yield fault(
             f'role "{shown(role)}" has no right to use the schema textsim',
-            f"as the owner of the schema: SELECT textsim.grant_reader('{shown(role)}')",
+            f"as the owner of the schema: SELECT textsim.grant_reader('{shown(role)}'); or after a "
+            "restore, as a superuser: SELECT textsim.set_owner('OWNER')",
         )
         return
     if revision is None and address.is_embedded:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import psycopg
 from psycopg import sql
@@ -152,36 +152,11 @@ def _installed(engine: Engine) -> tuple[str, str | None, bool]:
         try:
             return database, current(connection), is_extension(connection)
         except psycopg.errors.InsufficientPrivilege as error:
-            other = other_owner(connection)
             raise SchemaError(
                 f'role "{connection.info.user}" has no right to use the schema textsim in '
-                f'database "{database}"; '
-                + (
-                    f"{other.fault}: {other.remedy}"
-                    if other
-                    else "let the owner of the schema call textsim.grant_reader or textsim.grant_writer"
-                )
+                f'database "{database}"; let the owner of the schema call textsim.grant_reader or '
+                "textsim.grant_writer, or after a restore a superuser textsim.set_owner"
             ) from error
-
-
-class OtherOwner(NamedTuple):
-    """A fault, that a role owns objects in another role's schema; and the statement that mends it."""
-
-    fault: str
-    remedy: str
-
-
-def other_owner(connection: Connection) -> OtherOwner | None:
-    """Return that the schema and objects in it have different owners, or None."""
-    row = connection.execute(statements.OTHER_OWNER).fetchone()
-    if row is None:
-        return None
-    owner, other, objects = row
-    return OtherOwner(
-        f"{owner} owns the schema textsim, and {other} owns {objects} objects in it, as after a "
-        "restore by another role; functions with the rights of one fail on tables of the other",
-        f"as a superuser: SELECT textsim.set_owner({sql.Literal(owner).as_string()})",
-    )
 
 
 def _answer(connection: Connection, statement: LiteralString) -> Any:

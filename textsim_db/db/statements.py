@@ -42,19 +42,6 @@ HAS_CORPORA: Final[LiteralString] = "SELECT to_regclass('textsim.corpus') IS NOT
 IS_EXTENSION: Final[LiteralString] = (
     "SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'textsim')"
 )
-# Functions that run with the rights of their owner need the rights of all tables.
-OTHER_OWNER: Final[LiteralString] = """
-SELECT n.nspowner::regrole::text, o.owner::regrole::text, count(*)
-FROM pg_catalog.pg_namespace n
-CROSS JOIN LATERAL (
-    SELECT r.relowner FROM pg_catalog.pg_class r
-    WHERE r.relnamespace = n.oid AND r.relkind IN ('r', 'v', 'S')
-    UNION ALL
-    SELECT p.proowner FROM pg_catalog.pg_proc p WHERE p.pronamespace = n.oid
-) o (owner)
-WHERE n.nspname = 'textsim' AND o.owner <> n.nspowner
-GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 1
-"""
 # Triggers of attached tables also depend on the schema, and go with it.
 DEPENDENT_ON_SCHEMA: Final[LiteralString] = """
 WITH ours (class, id) AS (
