@@ -164,7 +164,10 @@ def _markdown(doc: str, types: dict[str, str]) -> str:
     bodies = dict(zip(sections[::2], sections[1::2], strict=True))
     examples = textwrap.dedent(bodies.get("Examples", ""))
     arguments = [f"`{name}`{_type(types, name)}: {text}" for name, text in _items(bodies, "Args")]
-    raised = [f"raises `{name}`: {text}" for name, text in _items(bodies, "Raises")]
+    errors_of: dict[str, list[str]] = {}
+    for name, text in _items(bodies, "Raises"):
+        errors_of.setdefault(text, []).append(f"`{name}`")
+    raised = [f"raises {', '.join(names)}: {text}" for text, names in errors_of.items()]
     return "\n\n".join(
         [
             *map(_block, filter(None, f"{prose}\n\n{examples}".strip().split("\n\n"))),
