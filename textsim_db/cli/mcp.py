@@ -52,7 +52,7 @@ def mcp(
 
     """
     with needs_extra("mcp", "the tools need the package mcp"):
-        from textsim_db.mcp.server import ToolServer
+        from textsim_db.mcp.tool_server import ToolServer
         from textsim_db.mcp.tools import CorpusTools
 
     token = os.environ.get(TOKEN_VARIABLE, "")

@@ -169,14 +169,8 @@ def check_output(
 ) -> None:
     """Raise an error unless a file can be written to this path, and it is no other file of the command.
 
+    others: the option and the path, or the file descriptor, of each other file; "-" is standard input.
     Devices and pipes are not replaced, so they may occur twice.
-
-    Args:
-        option: the option that names the file.
-        path: the file that the command writes.
-        others: the option and the path, or the file descriptor, of each other file; "-" is standard
-            input.
-        way_out: the end of the message.
     """
     from textsim_db.files.records import is_special
 

@@ -86,12 +86,8 @@ def counted(
 ) -> Iterator[Item]:
     """Yield the items; until the last one was taken, their number is shown.
 
-    Args:
-        action: what the command does, such as "comparing".
-        noun: the plural of an item.
-        items: the items.
-        measured: the input of the items; the share of it that was read is shown as well.
-        are_printed: whether each item is printed at once. On a terminal, that shows enough.
+    measured: the input of the items; the share of it that was read is shown as well. are_printed:
+    whether each item is printed at once. On a terminal, that shows enough.
     """
     if are_printed and sys.stdout.isatty():
         yield from items

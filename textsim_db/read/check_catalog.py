@@ -44,7 +44,6 @@ def check_installation(engine: Engine) -> list[Problem]:
             *problems,
             *_unowned_objects(connection),
             *_sequences(connection, integrity_statements.SHARED_SEQUENCES),
-            *_stuck_entries(connection),
         ]
 
 
@@ -63,26 +62,6 @@ def _unowned_objects(connection: Connection) -> Iterator[Problem]:
             )
             remedy = f"DROP FUNCTION {name} CASCADE; then attach the table again: textsim attach"
             yield Problem("function", name, detail, remedy)
-
-
-def _stuck_entries(connection: Connection) -> Iterator[Problem]:
-    unknown, held = connection.execute(integrity_statements.STUCK_ENTRIES).fetchone() or (0, 0)
-    if unknown:
-        yield Problem(
-            "log",
-            "textsim.pending",
-            f"{unknown} entries belong to no attached table and to no corpus",
-            "DELETE FROM textsim.pending p WHERE p.source_id IS NOT NULL AND NOT EXISTS (SELECT FROM "
-            "textsim.source s WHERE s.id = p.source_id) OR p.source_id IS NULL AND NOT EXISTS (SELECT "
-            "FROM textsim.corpus c WHERE c.id = p.corpus_id)",
-        )
-    if held:
-        yield Problem(
-            "log",
-            "textsim.pending",
-            f"{held} entries are leased for more than a day, so no worker takes them",
-            "UPDATE textsim.pending SET lease_until = NULL WHERE lease_until > now() + interval '1 day'",
-        )
 
 
 def _sequences(connection: Connection, statement: str) -> Iterator[Problem]:

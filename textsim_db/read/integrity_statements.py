@@ -163,18 +163,6 @@ SHARED_SEQUENCES: Final = _sequences("""
     ('textsim.source_id_seq', (SELECT max(id)::bigint FROM textsim.source)),
     ('textsim.pending_id_seq', (SELECT max(id) FROM textsim.pending))
 """)
-# No worker claims the entries of an unknown table, or entries that are leased for longer than a worker
-# leases them.
-STUCK_ENTRIES: Final[LiteralString] = """
-SELECT count(*) FILTER (WHERE u.is_unknown), count(*) FILTER (WHERE u.is_held)
-FROM (
-    SELECT p.source_id IS NOT NULL AND s.id IS NULL
-            OR p.source_id IS NULL
-            AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE c.id = p.corpus_id),
-        p.lease_until > pg_catalog.now() + interval '1 day'
-    FROM textsim.pending p LEFT JOIN textsim.source s ON s.id = p.source_id
-) u (is_unknown, is_held)
-"""
 
 # Integrity of a corpus: its settings, and its tables, indexes and functions against what would be
 # created now.

@@ -36,19 +36,6 @@ ROWS = [
         "UPDATE textsim.source SET relation = 'pg_class'::regclass WHERE id = 1",
         "attached table pg_class",
     ),
-    (
-        "INSERT INTO textsim.pending (kind, corpus_id, source_id, keys) VALUES ('change', 1, 77, '{1}')",
-        "log textsim.pending",
-    ),
-    (
-        "INSERT INTO textsim.pending (kind, corpus_id, keys) VALUES ('words', 77, '{1}')",
-        "log textsim.pending",
-    ),
-    (
-        "INSERT INTO textsim.pending (kind, corpus_id, source_id, keys, lease_until) "
-        "VALUES ('change', 1, 1, '{1}', now() + interval '1 year')",
-        "log textsim.pending",
-    ),
     ("DELETE FROM textsim.corpus WHERE id = 2", "table textsim.band_2"),
     ("UPDATE textsim.document_1 SET source_id = 77 WHERE source_id = 1", "unknown table source 77"),
     ("UPDATE textsim.document_1 SET source_id = 2 WHERE key = '3'", "unknown table source 2"),
