@@ -1,4 +1,4 @@
-"""The kinds of small differences that may decide: numbers, numerals, dates, negations and symbols.
+"""Small differences that may decide: numbers, numerals, units, dates, negations and symbols.
 
 The lists hold frequent words, as they stand in normal forms. A date that means something else in another
 of these languages is left out. Numerals are those of four languages. Negations are those of guards.
@@ -149,11 +149,12 @@ def _kinds_of_words(one: str, other: str) -> set[str]:
         are_symbols = not any(character.isalnum() for character in one + other)
         if are_symbols or one.rstrip("+#") == other.rstrip("+#"):  # c, c++ and c#
             return {"symbols"}
-        is_number = _without_digits(one) == _without_digits(other)
+        if _without_digits(one) == _without_digits(other):
+            return {"numbers" if _has_digit(one + other) else "numerals"}
         is_unit = {one, other} <= set(_UNITS.split())
         is_letter = len(one) == len(other) == 1 and one.isalpha() and other.isalpha()
-        if is_number or is_unit or (is_letter and one.isascii() and other.isascii()):
-            return {"numbers"}
+        if is_unit or (is_letter and one.isascii() and other.isascii()):
+            return {"units"}
         if "" in kinds and _are_inflected(one, other):
             return {INFLECTIONS}
     return kinds
@@ -166,7 +167,9 @@ def _are_inflected(one: str, other: str) -> bool:
 
 
 def _kind(word: str) -> str:
-    return "numbers" if word.lstrip("-")[:1].isnumeric() else _KINDS.get(word, "")
+    if word.lstrip("-")[:1].isnumeric():
+        return "numbers" if _has_digit(word) else "numerals"
+    return _KINDS.get(word, "")
 
 
 def _without_digits(word: str) -> str:
