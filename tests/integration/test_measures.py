@@ -18,6 +18,7 @@ from tests.support.connections import Connection, value
 from tests.support.sampling import sample
 from textsim_db.cluster import split_large_buckets
 from textsim_db.measures import MEASURES, Measure, shingles, words
+from textsim_db.read import search
 
 THRESHOLDS = {"cosine_distance": 30.0, "euclidean": 4.0, "manhattan": 12.0, "levenshtein": 10.0}
 
@@ -143,7 +144,9 @@ def test_sql_and_python_find_the_nearest(
     threshold: float,
     recall: float,
     rng: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(search, "NEAREST_AT_ONCE", rng.choice([10, 100, 1000]))
     texts = dict(documents(300, words=20, planted=0.5, boilerplate=30, seed=rng.randrange(1000)))
     texts |= {"empty": "", "one word": "word", "no spaces": "漢字 仮名 w1 w2", "no": "w1 w2 not 7"}
     options: dict[str, Any] = {} if rng.random() < 0.5 else {"scoped": True, "keep_for": "1 day"}

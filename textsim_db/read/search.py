@@ -67,6 +67,9 @@ LOOK_UPS = 2
 The server takes twice as long for a round as the client, and a connection uses one core of the server.
 """
 
+NEAREST_AT_ONCE = 1000
+"""The documents that nearest() compares first: all of a small scope."""
+
 
 class Queries(NamedTuple):
     """The rows and the signatures of queries, which are compared with stored documents."""
@@ -122,7 +125,7 @@ def nearest(
     sketches = _sketch_one(own, text, language, part_only(part))
     limits = [Array(sketches.buckets.values), int(sketches.shingle_counts[0]), language, part]
     statement = store.corpus.statement(statements.NEAREST_CANDIDATES)
-    most = 4 * count + 100
+    most = 4 * count + NEAREST_AT_ONCE
     while sketches.shingle_counts[0]:
         rows = read_rows(store.engine, statement, [*limits, most], binary=True, prepare=True)
         candidates = CandidateRows.of_one_query(rows)
