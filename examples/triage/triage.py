@@ -8,7 +8,7 @@ import psycopg
 import textsim_db as ts
 
 PRECISION = 0.9
-"""What is said must be right so often."""
+"""The share of comments that must be right."""
 
 
 def least_similarity(connection: psycopg.Connection[Any]) -> float | None:
