@@ -111,10 +111,8 @@ BEGIN
     WHERE NOT s.active
     RETURNING * INTO source;
     IF source.id IS NULL THEN
-        RAISE EXCEPTION 'table % is attached to corpus "%" already', relation, corpus
-            USING ERRCODE = 'duplicate_object',
-                HINT = 'A worker indexes its rows. To attach it with other columns or in another mode, detach it '
-                    'first.';
+        RAISE EXCEPTION 'table % is attached to corpus "%" already; with replace it is attached anew', relation, corpus
+            USING ERRCODE = 'duplicate_object';
     END IF;
     -- It takes the place of a dropped table of its name.
     UPDATE textsim.source s SET attached_as = '{}'
@@ -332,27 +330,64 @@ RETURN CASE WHEN row_security_active(relation)
     THEN 'row security hides rows of it from this role, and the corpus is unique: all rows must be compared'
 END;
 
--- Index the rows of a table for a unique corpus; a text for each row that matches an earlier one, which force indexes.
-CREATE OR REPLACE FUNCTION textsim._index_existing(c textsim.corpus, source textsim.source, force boolean)
-RETURNS text[]
+-- Remove the documents of a table whose row has other words or another scope, or is gone; the keys of those of them that
+-- were forced and still have their words.
+CREATE OR REPLACE FUNCTION textsim._remove_changed(c textsim.corpus, source textsim.source) RETURNS text[]
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    ids integer[];
+    forced text[];
+BEGIN
+    EXECUTE format($query$
+        SELECT array_agg(l.id), coalesce(array_agg(l.key) FILTER (WHERE l.forced AND l.has_words), '{}')
+        FROM (
+            SELECT d.id, d.key, d.forced, r.has_words
+            FROM textsim.%1$I d LEFT JOIN LATERAL (
+                SELECT textsim._form($1, concat(t.%3$I)) COLLATE "C"
+                        = textsim._stored_form($1.id, d.word_ids, d.normal_form) AS has_words,
+                    %4$s AS scope, %5$s AS fault
+                FROM %2$s t WHERE %6$s AND %7$s OFFSET 0
+            ) r ON true
+            WHERE d.source_id = $2
+                AND (r.has_words AND r.scope IS NOT DISTINCT FROM d.scope AND r.fault IS NULL) IS NOT TRUE
+            ORDER BY d.key FOR UPDATE OF d
+        ) l
+        $query$, 'document_' || c.id, source.relation, source.text_column, textsim._scope_of(source, 't'),
+        textsim._row_fault(source, 't'), textsim._has_key(source, 't', 'd.key'), textsim._has_document(source, 't'))
+    INTO ids, forced USING c, source.id;
+    PERFORM textsim._delete_locked(c, ids);
+    RETURN forced;
+END $$;
+
+-- Index the rows of a table for a unique corpus; a text for each row that matches an earlier one, which force indexes.
+-- A table that was attached before has documents. Those that equal their rows stay as they are. Forced ones come last:
+-- the documents that they match stood beside them.
+CREATE OR REPLACE FUNCTION textsim._index_existing(c textsim.corpus, source textsim.source, force boolean)
+RETURNS text[]
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    forced text[];
     existing record;
     twin record;
     pairs text[] := '{}';
 BEGIN
     PERFORM textsim._lock_unique(c.id, true);
-    -- A table that was attached before has documents, which may be out of date.
-    PERFORM textsim._remove_documents_of(c, source.id);
+    forced := textsim._remove_changed(c, source);
     FOR existing IN EXECUTE format(
         'SELECT %1$s AS key, concat(t.%2$I) AS body, %4$s AS scope, %5$s AS expires_at, %8$s AS fault FROM %3$s t '
-        'WHERE %6$s ORDER BY %7$s', textsim._key_of(source, 't'), source.text_column, source.relation,
-        textsim._scope_of(source, 't'), textsim._expiry_of(source, 't'),
-        textsim._has_document(source, 't'), textsim._key_order(source, 't'), textsim._row_fault(source, 't'))
+        -- A look-up in the index of the keys, whose collation is the default; a join could read all for each row.
+        'WHERE %6$s AND (SELECT d.source_id = $1 AND d.expires_at IS NOT DISTINCT FROM %5$s FROM textsim.%9$I d '
+            'WHERE d.key = %1$s COLLATE pg_catalog."default") IS NOT TRUE ORDER BY %10$s%7$s',
+        textsim._key_of(source, 't'), source.text_column, source.relation, textsim._scope_of(source, 't'),
+        textsim._expiry_of(source, 't'), textsim._has_document(source, 't'), textsim._key_order(source, 't'),
+        textsim._row_fault(source, 't'), 'document_' || c.id,
+        CASE WHEN forced <> '{}' THEN textsim._key_of(source, 't') || ' = ANY ($2), ' END)
+    USING source.id, forced
     LOOP
         PERFORM textsim._check_document(c, existing.key, existing.body, existing.scope, existing.fault);
         IF textsim._write_document(
-            c, source.id, existing.key, existing.body, existing.scope, existing.expires_at) = 'twin'
+            c, source.id, existing.key, existing.body, existing.scope, existing.expires_at,
+            CASE WHEN existing.key = ANY (forced) THEN 'Infinity'::double precision ELSE 0 END) = 'twin'
         THEN
             SELECT t.* INTO twin FROM textsim._twins(c, existing.key, existing.body, existing.scope) t LIMIT 1;
             pairs := pairs || format('"%s" and "%s" (similarity %s)',
@@ -370,7 +405,8 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim.attach(
     corpus text, relation regclass, key_column name DEFAULT NULL, text_column name DEFAULT NULL, mode text DEFAULT NULL,
     existing text DEFAULT 'refuse', scope_column name DEFAULT NULL, time_column name DEFAULT NULL,
-    expires_column name DEFAULT NULL, row_filter text DEFAULT NULL, key_columns name[] DEFAULT NULL)
+    expires_column name DEFAULT NULL, row_filter text DEFAULT NULL, key_columns name[] DEFAULT NULL,
+    replace boolean DEFAULT false)
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -401,6 +437,11 @@ BEGIN
         textsim._optional_columns_fault(c, scope_column, time_column, expires_column),
         textsim._relation_fault(relation), textsim._unlogged_fault(relation)));
     PERFORM textsim._check_owner(relation, 'attach');
+    IF replace AND EXISTS (
+        SELECT FROM textsim.source s WHERE s.corpus_id = c.id AND s.relation = attach.relation AND s.active)
+    THEN
+        PERFORM textsim.detach(corpus, relation);
+    END IF;
     PERFORM textsim._lock_tree(relation, false);
     PERFORM textsim._refuse_table(relation, coalesce(
         textsim._columns_fault(
@@ -466,7 +507,7 @@ BEGIN
             USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
     END IF;
 END $$;
-COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name, name, name, text, name[])
+COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name, name, name, text, name[], boolean)
     IS 'Keeps a table indexed in a corpus: creates triggers that see every change of the columns. In mode queue a '
     'worker indexes changes; in mode inline the transaction that makes a change indexes it. Existing rows wait for a '
     'worker or index_pending(). Raises an error if the caller does not own the table, or if the key column may be NULL '
@@ -482,7 +523,9 @@ COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name,
     'expires_column. If the column is NULL, the row counts for ever. Times without a time zone are of UTC. The expired '
     'rows stay in the table. With row_filter, a condition such as status = ''published'', only the rows for which it '
     'is true have a document. It has the columns of the row, and immutable functions and operators of PostgreSQL. A '
-    'column of another type than those of PostgreSQL is read as text.';
+    'column of another type than those of PostgreSQL is read as text. With replace, a table that is attached is '
+    'attached anew as these arguments say, in one transaction; with the same key columns, documents that equal their '
+    'rows stay as they are, forced ones too.';
 
 CREATE OR REPLACE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import sqlalchemy as sa
 from psycopg.errors import UniqueViolation
 
 import textsim_db as ts
+from tests.support.clients import Clients
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.sampling import sample
@@ -126,3 +128,65 @@ def test_the_command_attaches_to_a_unique_corpus(textsim: Textsim, connection: C
     assert "changed rows are found at once" in result.stderr
     with pytest.raises(UniqueViolation):
         connection.execute("INSERT INTO title VALUES (3, %s)", [NEAR])
+
+
+def test_a_table_that_is_attached_anew_keeps_the_documents_that_equal_their_rows(
+    db: ts.Database, connection: Connection, rng: random.Random
+) -> None:
+    others = rng.choice([{}, {"recall": 0.95, "guards": ["numbers"]}])
+    corpus = unique_corpus(db, scoped=True, keep_for="9 days", **others)
+    connection.execute(
+        "CREATE TABLE note (id int PRIMARY KEY, body text, tenant text DEFAULT 'a', team text, "
+        "day date DEFAULT '2999-01-01', live boolean DEFAULT true)"
+    )
+    texts = [f"{TEXT} {OTHER[:place]}" for place in range(0, len(OTHER), 4)] + [OTHER, "", "Straße"]
+    for key in range(60):
+        row = [key, rng.choice(texts), rng.choice("xy")]
+        connection.execute("INSERT INTO note (id, body, team) VALUES (%s, %s, %s)", row)
+    columns: dict[str, Any] = {"table": "note", "key": "id", "text": "body", "expires": "day"}
+    corpus.attach(**columns, scope="tenant", existing="keep", row_filter="live")
+
+    def documents() -> dict[str, tuple[Any, ...]]:
+        query = "SELECT key, scope, forced, xmin::text, ctid::text FROM textsim.document_1"
+        return {key: row for key, *row in connection.execute(query).fetchall()}
+
+    before = documents()
+    assert sum(is_forced for _, is_forced, *_ in before.values()) > 20
+    changes = ["body = 'other words ' || id", "day = '2998-12-31'", "live = false"]
+    changed = {str(key): changes[key % 3] for key in rng.sample(range(60), 20)}
+    corpus.detach("note")
+    for key, change in changed.items():
+        connection.execute(f"UPDATE note SET {change} WHERE id = {key}".encode())
+    connection.execute("DELETE FROM note WHERE id = 0")
+    connection.execute("INSERT INTO note (id, body, team) VALUES (60, 'one more text', 'x')")
+    corpus.attach(**columns, scope="tenant", row_filter="live")
+    after = documents()
+    equal = before.keys() - changed.keys() - {"0"}
+    assert {key: after[key] for key in equal} == {key: before[key] for key in equal}
+    gone = {key for key, change in changed.items() if "live" in change} | {"0"}
+    assert after.keys() == before.keys() - gone | {"60"}
+    corpus.attach(**columns, scope="team", row_filter="live", replace=True)  # forced ones stay
+    assert {scope for scope, *_ in documents().values()} == {"x", "y"}
+    with pytest.raises(ts.ConfigurationError, match='corpus "c" already; with replace'):
+        corpus.attach(**columns, scope="tenant")
+    statement = "INSERT INTO note (id, body, team) VALUES (61, 'one more text', 'y')"
+    connection.execute(statement)
+    with pytest.raises(ts.ConfigurationError, match=r'rows of table public.note match.*"61" and'):
+        corpus.attach(**columns, scope="tenant", row_filter="live", replace=True)
+    assert {scope for scope, *_ in documents().values()} == {"x", "y"}
+    assert list(corpus.check()) == []
+
+
+def test_no_twin_gets_in_while_a_table_is_attached_anew(
+    rows_of_titles: ts.Corpus, make_client: Clients
+) -> None:
+    rows_of_titles.attach("title", "id", "body")
+    attach = (
+        "SELECT textsim.attach('c', 'title', 'id', 'body', row_filter => 'id > 0', replace => true)"
+    )
+    owner, writer = make_client("owner"), make_client("writer")
+    owner.does(owner.sql(attach))
+    writer.waits(writer.sql("INSERT INTO title VALUES (3, %s)", NEAR))
+    owner.commit()
+    with pytest.raises(UniqueViolation):
+        writer.end()

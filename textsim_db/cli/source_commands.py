@@ -79,6 +79,14 @@ def attach(
             "is not attached. keep: it is attached with these rows.",
         ),
     ] = Existing.REFUSE,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace",
+            help="Attach a table anew that is attached, with these columns and in this mode. Documents "
+            "that equal their rows stay as they are.",
+        ),
+    ] = False,
     create: Create = False,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -108,6 +116,7 @@ def attach(
                 time=time_column,
                 expires=expires,
                 row_filter=row_filter,
+                replace=replace,
             )
         is_inline = mode is Mode.INLINE or opened.config.is_unique
     print_changes(corpus, report, time.monotonic() - start, table=table)

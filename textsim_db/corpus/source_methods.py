@@ -36,6 +36,7 @@ class TableMethods(CheckedArguments):
         time: ColumnName | None = None,
         expires: ColumnName | None = None,
         row_filter: str | None = None,
+        replace: bool = False,
     ) -> ChangeReport:
         """Attach a table: index its rows, and keep the corpus equal to the table from now on.
 
@@ -67,6 +68,9 @@ class TableMethods(CheckedArguments):
                 Only the rows for which it is true have a document. It may use immutable functions and
                 operators of PostgreSQL. A column of another type than those of PostgreSQL is read as
                 text.
+            replace: whether a table that is attached is attached anew, as the other arguments say, in
+                one transaction. With the same key columns, documents that equal their rows stay as they
+                are. In a unique corpus, forced ones stay forced.
 
         Raises:
             ConfigurationError: the table cannot be attached; or it is attached, but this role cannot
@@ -88,7 +92,7 @@ class TableMethods(CheckedArguments):
             raise ConfigurationError("key and key_columns are both given; leave one of them out")
         keys = key_columns or [] if key is None else [key]
         names = names_of(table, keys, text, scope, time, expires)
-        rules = sources.AttachRules(mode, existing, row_filter)
+        rules = sources.AttachRules(mode, existing, row_filter, replace)
         with showing(progress, "indexing", "rows") as show:
             changes = self._current.loaded().write(
                 attach_and_index.attach_and_index, names, rules, show

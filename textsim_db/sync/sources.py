@@ -124,6 +124,8 @@ class AttachRules(NamedTuple):
     """The treatment of rows that match, if the corpus is unique: refuse or keep."""
     row_filter: str | None = None
     """The condition on the rows that have a document; None: every row."""
+    replace: bool = False
+    """Whether a table that is attached is attached anew."""
 
 
 def attach(store: Store, names: SourceNames, rules: AttachRules) -> int:
@@ -131,8 +133,8 @@ def attach(store: Store, names: SourceNames, rules: AttachRules) -> int:
     with transaction(store.engine) as connection, _logged_warnings(connection):
         relation = table_oid(connection, names.table)
         columns = names.text, rules.mode, rules.existing, *names.optional
-        parameters = [store.corpus.name, relation, *columns, rules.row_filter, names.keys]
-        _call(connection, statements.ATTACH, parameters)
+        parameters = [store.corpus.name, relation, *columns, rules.row_filter]
+        _call(connection, statements.ATTACH, [*parameters, names.keys, rules.replace])
         source_id = _find_id(connection, store, relation)
     assert source_id is not None
     return source_id

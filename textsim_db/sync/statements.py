@@ -21,7 +21,7 @@ ORDER BY 1
 """
 ATTACH: Final[LiteralString] = """
 /* textsim-db: attach a table */ SELECT textsim.attach(
-    %s, %s::oid::regclass, NULL, %s, %s, %s, %s, %s, %s, %s, %s::text[]::name[])
+    %s, %s::oid::regclass, NULL, %s, %s, %s, %s, %s, %s, %s, %s::text[]::name[], %s)
 """
 DOCUMENTS_OF_SOURCE: Final[LiteralString] = """
 /* textsim-db: count the documents of a table in corpus {id} */
