@@ -140,8 +140,8 @@ def test_a_table_that_is_attached_anew_keeps_the_documents_that_equal_their_rows
         "day date DEFAULT '2999-01-01', live boolean DEFAULT true)"
     )
     texts = [f"{TEXT} {OTHER[:place]}" for place in range(0, len(OTHER), 4)] + [OTHER, "", "Straße"]
-    for key in range(60):
-        row = [key, rng.choice(texts), rng.choice("xy")]
+    for number in range(60):
+        row = [number, rng.choice(texts), rng.choice("xy")]
         connection.execute("INSERT INTO note (id, body, team) VALUES (%s, %s, %s)", row)
     columns: dict[str, Any] = {"table": "note", "key": "id", "text": "body", "expires": "day"}
     corpus.attach(**columns, scope="tenant", existing="keep", row_filter="live")
