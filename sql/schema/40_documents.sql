@@ -157,8 +157,9 @@ BEGIN
     EXECUTE format($query$
         UPDATE textsim.%I
         SET shingle_count = $2, expires_at = $3, source_id = coalesce($4, source_id), forced = $9,
-            cluster_size = NULL, language = $5, scope = $6, guard = $11, word_ids = CASE $8 WHEN '' THEN '{}'::integer[] END, signature = $7,
-            fingerprints = $10, normal_form = nullif($8, '')
+            cluster_size = NULL, language = $5, scope = $6, guard = $11,
+            word_ids = CASE $8 WHEN '' THEN '{}'::integer[] END, signature = $7, fingerprints = $10,
+            normal_form = nullif($8, '')
         WHERE id = $1
         $query$, 'document_' || c.id)
     USING stored.id, sketched.shingle_count, expires_at, source, textsim._first_language(c, form), scope,

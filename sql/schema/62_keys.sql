@@ -13,9 +13,8 @@ BEGIN ATOMIC
     SELECT b.oid FROM based b WHERE b.base = 0;
 END;
 
--- A value as a text that no setting of the session changes.
--- The settings that change the text of a value; every text that is stored or compared is made under them. Trigger
--- functions and row filters take the list from here. concat() calls the output function of the type; a cast could be a
+-- A value as a text that no setting of the session changes. Every text that is stored or compared is made under these
+-- settings; trigger functions and row filters take their list from here. concat() calls the output function of the type; a cast could be a
 -- function of the type's owner.
 CREATE OR REPLACE FUNCTION textsim._text_of(value anyelement) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
