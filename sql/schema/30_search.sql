@@ -172,10 +172,8 @@ BEGIN
             CASE WHEN has_numbers THEN 'CASE WHEN k.normal_form IS NULL THEN textsim._count_shared_triples('
                 'coalesce($15, k.own_numbers), k.word_ids, $12) ELSE' END,
             CASE c.unit WHEN 'char' THEN 'textsim._without_spaces(f.form)' ELSE 'f.form' END,
-            CASE WHEN has_numbers THEN 'k.normal_form' ELSE format($part$coalesce(k.normal_form, (
-                SELECT string_agg(w.word, ' ' ORDER BY u.place)
-                FROM unnest(k.word_ids) WITH ORDINALITY u (id, place) JOIN textsim.word_%s w ON w.id = u.id))
-                $part$, c.id) END,
+            CASE WHEN has_numbers THEN 'k.normal_form'
+                ELSE format('coalesce(k.normal_form, textsim._normal_form_of_%s(k.word_ids))', c.id) END,
             CASE WHEN has_numbers THEN ' END' END,
             '_candidates_' || c.id)
         USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form, of_siblings,
