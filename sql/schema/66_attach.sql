@@ -338,23 +338,24 @@ DECLARE
     ids integer[];
     forced text[];
 BEGIN
+    -- Writers wait for the lock of the corpus, so the rows are locked afterwards. Without locks the server compares them
+    -- in parallel.
     EXECUTE format($query$
-        SELECT array_agg(l.id), coalesce(array_agg(l.key) FILTER (WHERE l.forced AND l.has_words), '{}')
-        FROM (
-            SELECT d.id, d.key, d.forced, r.has_words
-            FROM textsim.%1$I d LEFT JOIN LATERAL (
-                SELECT textsim._form($1, concat(t.%3$I)) COLLATE "C"
-                        = textsim._stored_form($1.id, d.word_ids, d.normal_form) AS has_words,
-                    %4$s AS scope, %5$s AS fault
-                FROM %2$s t WHERE %6$s AND %7$s OFFSET 0
-            ) r ON true
-            WHERE d.source_id = $2
-                AND (r.has_words AND r.scope IS NOT DISTINCT FROM d.scope AND r.fault IS NULL) IS NOT TRUE
-            ORDER BY d.key FOR UPDATE OF d
-        ) l
+        SELECT array_agg(d.id), coalesce(array_agg(d.key) FILTER (WHERE d.forced AND r.has_words), '{}')
+        FROM textsim.%1$I d LEFT JOIN LATERAL (
+            SELECT textsim._form($1, concat(t.%3$I)) COLLATE "C"
+                    = textsim._stored_form($1.id, d.word_ids, d.normal_form) AS has_words,
+                %4$s AS scope, %5$s AS fault
+            FROM %2$s t WHERE %6$s AND %7$s
+        ) r ON true
+        WHERE d.source_id = $2
+            AND (r.has_words AND r.scope IS NOT DISTINCT FROM d.scope AND r.fault IS NULL) IS NOT TRUE
         $query$, 'document_' || c.id, source.relation, source.text_column, textsim._scope_of(source, 't'),
         textsim._row_fault(source, 't'), textsim._has_key(source, 't', 'd.key'), textsim._has_document(source, 't'))
     INTO ids, forced USING c, source.id;
+    EXECUTE format(
+        'SELECT count(*) FROM (SELECT FROM textsim.%I d WHERE d.id = ANY ($1) ORDER BY d.key FOR UPDATE) locked',
+        'document_' || c.id) USING ids;
     PERFORM textsim._delete_locked(c, ids);
     RETURN forced;
 END $$;
