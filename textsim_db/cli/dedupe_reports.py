@@ -9,12 +9,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.cli.options import misused
 from textsim_db.errors import InputError, shown
-from textsim_db.measures.word_diff import Change, Part
 from textsim_db.settings.corpus_settings import Guard
 
 if TYPE_CHECKING:
     from textsim_db.corpus.removal_summary import AnyDocument, Example, Removal, RemovalSummary
     from textsim_db.corpus.removals import Deduplication
+    from textsim_db.measures.word_diff import Part
 
 LINES, _PAGE = ".jsonl", ".html"
 
@@ -96,6 +96,8 @@ _SHOWN_CHARACTERS = 40
 
 
 def _example_lines(examples: list[Example], name_of: Callable[[AnyDocument], str]) -> Iterator[str]:
+    from textsim_db.measures.word_diff import Change
+
     for (removed, kept, similarity), parts, *_ in examples:
         differ = [_of_part(part) for part in parts if part.change != Change.SAME]
         more = [f"{len(differ) - _SHOWN_PARTS} more"] if len(differ) > _SHOWN_PARTS else []
@@ -104,6 +106,8 @@ def _example_lines(examples: list[Example], name_of: Callable[[AnyDocument], str
 
 
 def _of_part(part: Part) -> str:
+    from textsim_db.measures.word_diff import Change
+
     """Say how the removed document differs from the kept one, part.a."""
     kept, removed = (f'"{_cut(words.strip())}"' for words in (part.a, part.b))
     if part.change == Change.REMOVED:
