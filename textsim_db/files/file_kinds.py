@@ -97,12 +97,15 @@ class _Unpacked(io.RawIOBase):
         return len(data)
 
 
-def lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the number and the bytes of each line, or None for a line that is too long."""
+def lines(file: IO[bytes], with_mark: bool = False) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the number and the bytes of each line, or None for a line that is too long.
+
+    with_mark: whether the first line has the byte order mark, if the file has one.
+    """
     number = 0
     while line := file.readline(MAX_LINE + 1):
         number += 1
-        if number == 1:
+        if number == 1 and not with_mark:
             line = line.removeprefix(b"\xef\xbb\xbf")
         if len(line) <= MAX_LINE:
             yield number, line

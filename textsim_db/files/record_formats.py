@@ -29,7 +29,8 @@ from textsim_db.files.records import (
 )
 from textsim_db.text.storable_text import MAX_BYTES
 
-_BYTE_ORDER_MARK = "\ufeff"  # at the start of a file, readers would remove it
+_BYTE_ORDER_MARK = "\ufeff"
+"""Readers remove it at the start of a file. Without it Excel takes a file for one of another character set."""
 _SEPARATORS = "\t;|,"
 _SEPARATOR_LINE = re.compile(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n")
 """The first line that Excel writes and reads to name the separator."""
@@ -125,7 +126,8 @@ class CsvReader(LineReader):
         found = {self._separator: header}
         for self._separator in _SEPARATORS:
             with suppress(csv.Error):
-                lines = io.StringIO(decoded(self.raw_header), newline="\n")
+                text = decoded(self.raw_header).removeprefix(_BYTE_ORDER_MARK)
+                lines = io.StringIO(text, newline="\n")
                 found.setdefault(self._separator, next(self._divide(lines)))
         self._separator = max(found, key=lambda mark: len(found[mark]))
         self._records = self._divide(self._lines)
@@ -228,7 +230,7 @@ class _TextLines:
     """The decoded lines of a file."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._lines = lines(file)
+        self._lines = lines(file, with_mark=True)
         self.number = 0
         """The number of the last line."""
         self.error: InputError | None = None
@@ -253,7 +255,8 @@ class _TextLines:
             )
         self._raw += line
         try:
-            return decoded(line)
+            text = decoded(line)
+            return text.removeprefix(_BYTE_ORDER_MARK) if self.number == 1 else text
         except InputError as not_utf8:
             self.error = self.error or not_utf8
             return line.decode(errors="replace")
