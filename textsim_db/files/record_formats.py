@@ -30,7 +30,7 @@ from textsim_db.files.records import (
 from textsim_db.text.storable_text import MAX_BYTES
 
 _BYTE_ORDER_MARK = "\ufeff"
-"""Readers remove it at the start of a file. Without it Excel takes a file for one of another character set."""
+"""Readers remove it at the start of a file. Excel needs it to read UTF-8."""
 _SEPARATORS = "\t;|,"
 _SEPARATOR_LINE = re.compile(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n")
 """The first line that Excel writes and reads to name the separator."""
