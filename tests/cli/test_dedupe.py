@@ -338,11 +338,13 @@ def test_annotated_records_are_otherwise_unchanged(textsim: Textsim) -> None:
         f"{lines[0]}{first}\r\n{lines[1].rstrip()}{alone}\n{lines[2]}\n{{{alone[2:]} \n"
         f"{lines[3].rstrip()}{other}"
     )
-    Path("in.csv").write_bytes(f'sep=;\r\n"id";text\r\n1;"{A}\r\n"\r\n2;b;c\r\n3;{A}'.encode())
+    Path("in.csv").write_bytes(
+        f'\ufeffsep=;\r\n"id";text\r\n1;"{A}\r\n"\r\n2;b;c\r\n3;{A}'.encode()
+    )
     textsim("dedupe", "in.csv", "-o", "out.csv", "--annotate", status=1)
     assert Path("out.csv").read_bytes().decode() == (
-        f'sep=;\r\n"id";text;cluster;size;kept;similarity\r\n1;"{A}\r\n";1;2;true;\r\n'
-        f"2;b;c;;1;true;\r\n3;{A};1;2;false;1.0"
+        f'\ufeffsep=;\r\n"id";text;cluster;size;kept;similarity\r\n1;"{A}\r\n";1;2;true;\r\n'
+        f"2;b;c\r\n3;{A};1;2;false;1.0"
     )
     pyarrow = pytest.importorskip("pyarrow")
     import pyarrow.parquet as parquet

@@ -189,8 +189,8 @@ def test_an_expired_document_does_not_stand(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--threshold", "0.5"), "the corpus has settings already; leave out --threshold"),
-        (("--guard", "numbers"), "the corpus has settings already; leave out --guard "),
+        (("--threshold", "0.5"), "a corpus has settings of its own; leave out --threshold"),
+        (("--guard", "numbers"), "a corpus has settings of its own; leave out --guard "),
         (("--scope", "user"), 'corpus "news" is not scoped'),
         (("--against", "newz"), 'corpus "newz" does not exist; did you mean "news"?'),
         (("--add",), "it needs a file for --output or --report"),

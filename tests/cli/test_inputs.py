@@ -397,7 +397,8 @@ def test_a_bad_csv_record_is_refused_and_reading_goes_on(read: Read) -> None:
         (
             "a.csv",
             b"key,a;b\n",
-            'there is no column "id"; found "key", "a;b": name another with --key',
+            'there is no column "id"; found "key", "a;b": name another with --key; if another character '
+            "separates the columns, name it with --separator",
         ),
         (
             "a.csv",

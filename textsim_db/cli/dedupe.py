@@ -224,7 +224,7 @@ def dedupe(
     _check_usage(paths, outputs, judgements)
     if against and settings:
         options = ", ".join(map(flag_of, settings))
-        raise misused("--against", f"the corpus has settings already; leave out {options}")
+        raise misused("--against", f"a corpus has settings of its own; leave out {options}")
     if add and not against:
         raise misused("--add", "it needs --against CORPUS")
     if add and outputs.lasting() is None:

@@ -88,7 +88,10 @@ class CsvReader(LineReader):
             super().choose(names)
         except InputError as error:
             way_out = "; if another character separates the columns, name it with --separator"
-            raise InputError(f"{error}{way_out if len(self.columns) == 1 else ''}") from None
+            is_divided = not any(mark in name for name in self.columns for mark in _SEPARATORS)
+            raise InputError(
+                f"{error}{'' if is_divided and self.columns[1:] else way_out}"
+            ) from None
 
     def layout(self) -> object:
         return self.columns, self._separator, self._quote
@@ -113,9 +116,19 @@ class CsvReader(LineReader):
                 yield first, self._lines.raw, record
 
     def extended(self, raw: bytes, appended: Values) -> bytes:
-        """Return the bytes of a record, or of the header, with more fields at its end."""
+        """Return the bytes of a record, or of the header, with more fields at its end.
+
+        A record with too few or too many columns stays as it is: more fields would have other names.
+        """
         body = raw.rstrip(b"\r\n")
         mark = self._separator
+        text = body.decode(errors="replace").removeprefix(_BYTE_ORDER_MARK)
+        try:
+            *_, fields = self._divide(io.StringIO(text, newline="\n"))
+        except csv.Error:
+            return raw
+        if len(fields) != len(self.columns):
+            return raw
         more = "".join(mark + _field(value, name, mark) for name, value in appended.items())
         return body + more.encode() + raw[len(body) :]
 
