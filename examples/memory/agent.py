@@ -50,12 +50,13 @@ class Agent:
 
     async def _keep_both(self, key: str, other: str, match: dict[str, Any]) -> bool:
         """Judge two documents different, or forget the first; return whether both are kept."""
-        if self._says_the_same(match):
-            await self._call("forget", keys=[key])
-            return False
-        with suppress(Refused):  # another agent has forgotten the other document meanwhile
-            await self._call("judge", a=key, b=other, verdict="different")
-        return True
+        is_same = self._says_the_same(match)
+        with suppress(Refused):  # another agent has forgotten one of the documents meanwhile
+            if is_same:
+                await self._call("forget", keys=[key])
+            else:
+                await self._call("judge", a=key, b=other, verdict="different")
+        return not is_same
 
     async def _call(self, tool: str, **arguments: Any) -> Any:
         answer = await self._client.call_tool(tool, arguments)
