@@ -31,6 +31,8 @@ class Agent:
             if any(map(self._says_the_same, answer["matches"])):
                 return None
             answer = await self._call("remember", text=text, force=True)
+            if not answer["is_stored"]:  # another agent has stored the same words meanwhile
+                return None
         key: str = answer["key"]
         for match in answer["matches"]:
             if "guards" in match:
@@ -50,13 +52,12 @@ class Agent:
 
     async def _keep_both(self, key: str, other: str, match: dict[str, Any]) -> bool:
         """Judge two documents different, or forget the first; return whether both are kept."""
-        is_same = self._says_the_same(match)
-        with suppress(Refused):  # another agent has forgotten one of the documents meanwhile
-            if is_same:
-                await self._call("forget", keys=[key])
-            else:
-                await self._call("judge", a=key, b=other, verdict="different")
-        return not is_same
+        if self._says_the_same(match):
+            await self._call("forget", keys=[key])
+            return False
+        with suppress(Refused):  # another agent has forgotten the other document meanwhile
+            await self._call("judge", a=key, b=other, verdict="different")
+        return True
 
     async def _call(self, tool: str, **arguments: Any) -> Any:
         answer = await self._client.call_tool(tool, arguments)
