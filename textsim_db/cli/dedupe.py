@@ -480,7 +480,7 @@ def _documents_to_add(
 
 
 def _summary(result: Deduplication, seconds: float, dropped: int) -> str:
-    known = result.known()
+    known = result.count_known()
     removed = len(result.removals) - known
     clusters = len({each.kept for each in result.removals if isinstance(each.kept, int)})
     rate = speed(result.documents, seconds)

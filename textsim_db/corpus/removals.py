@@ -178,7 +178,7 @@ class Deduplication:
         stays[[removal.number for removal in self.removals]] = False
         return stays
 
-    def known(self) -> int:
+    def count_known(self) -> int:
         """Return how many documents are removed because of a document of a corpus."""
         return sum(isinstance(removal.kept, StoredDocument) for removal in self.removals)
 
@@ -280,8 +280,8 @@ def _stored_sizes(corpora: Sequence[Corpus], removals: Iterable[Removal]) -> dic
     sizes: dict[AnyDocument, int] = {}
     for corpus in corpora:
         keys = [document.key for document in stored if document.corpus == corpus.name]
-        found = corpus._current.read(_read_sizes, keys)
-        sizes |= {StoredDocument(corpus.name, key): size for key, size in found}
+        rows = corpus._current.read(_read_sizes, keys)
+        sizes |= {StoredDocument(corpus.name, key): size for key, size in rows}
     return sizes
 
 

@@ -127,8 +127,8 @@ class RemovalPage:
             "records": result.documents,
             "kept": result.documents - removed - dropped,
             faults_title: faults,
-            "removed": removed - result.known(),
-            "removed, because a corpus has a match": result.known(),
+            "removed": removed - result.count_known(),
+            "removed, because a corpus has a match": result.count_known(),
             "clusters": len(self._clusters),
         }
         always = ("records", "kept", "removed", "clusters")
