@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from textsim_db.cli import options
 from textsim_db.cli.messages import confirm, json_option, print_message, print_object, print_result
 from textsim_db.cli.opening import connect, each_corpus
-from textsim_db.cli.options import (
-    LEFT_AS_IT_IS,
-    CorpusName,
-    DatabaseUrl,
-    PartialSettings,
-    Yes,
-    check_existing,
-    complete,
-    settings_of,
-    with_settings,
-)
 from textsim_db.cli.output import Format, FormatOption, Setting, cell, console, table, write
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import CorpusExists, RecipeError, shown
@@ -37,15 +27,15 @@ _OF_BANDS = {"num_hashes", "bands", "rows", "seed"}
 
 
 @app.command()
-@with_settings(*SETTINGS)
+@options.with_settings(*SETTINGS)
 def create(
-    corpus: CorpusName,
-    settings: PartialSettings,
+    corpus: options.CorpusName,
+    settings: options.PartialSettings,
     exist_ok: Annotated[
         bool,
         typer.Option("--exist-ok", help="Do nothing if the corpus exists with these settings."),
     ] = False,
-    database_url: DatabaseUrl = None,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Create a corpus.
 
@@ -65,18 +55,18 @@ def create(
         try:
             # Not db.create_corpus, which loads kernels.
             check_not_reserved(corpus)
-            stored_corpus.create(db.engine, corpus, complete(settings))
+            stored_corpus.create(db.engine, corpus, options.complete(settings))
         except CorpusExists:
             if not exist_ok:
                 raise
-            check_existing(db.manage(corpus), settings)
+            options.check_existing(db.manage(corpus), settings)
         opened = db.manage(corpus)
         _show_or_print_object(opened)
         _print_unlearned(opened)
 
 
 @app.command("list")
-def list_(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -> None:
+def list_(form: FormatOption = Format.TABLE, database_url: options.DatabaseUrl = None) -> None:
     """List the corpora, with their documents, shingles and thresholds.
 
     Example: `textsim corpus list --format csv`
@@ -92,7 +82,9 @@ def list_(form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None) -
 
 @app.command()
 def show(
-    corpus: CorpusName, form: FormatOption = Format.TABLE, database_url: DatabaseUrl = None
+    corpus: options.CorpusName,
+    form: FormatOption = Format.TABLE,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Show the settings of a corpus, and the probability that a similar document is found.
 
@@ -108,7 +100,9 @@ def show(
 
 
 @app.command()
-def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None) -> None:
+def drop(
+    corpus: options.CorpusName, yes: options.Yes = False, database_url: options.DatabaseUrl = None
+) -> None:
     """Remove a corpus with all its documents.
 
     It asks before, unless --yes is given. The tables must be detached first.
@@ -127,9 +121,11 @@ def drop(corpus: CorpusName, yes: Yes = False, database_url: DatabaseUrl = None)
     print_result(message, corpus=corpus, documents=number)
 
 
-@with_settings(*CHANGEABLE, default=LEFT_AS_IT_IS)
+@options.with_settings(*CHANGEABLE, default=options.LEFT_AS_IT_IS)
 def rebuild(
-    corpus: CorpusName, settings: PartialSettings, database_url: DatabaseUrl = None
+    corpus: options.CorpusName,
+    settings: options.PartialSettings,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Build a corpus anew with other settings, while it is in use.
 
@@ -190,7 +186,7 @@ def _print_documents_of_nothing_else(corpus: Corpus) -> None:
 
 
 def _object(corpus: Corpus) -> dict[str, Any]:
-    return {"corpus": corpus.name, **settings_of(corpus.config), "documents": len(corpus)}
+    return {"corpus": corpus.name, **options.settings_of(corpus.config), "documents": len(corpus)}
 
 
 def _show_or_print_object(corpus: Corpus, **fields: object) -> None:
@@ -215,7 +211,7 @@ def _show(corpus: Corpus) -> None:
 
 
 def _lines(corpus: Corpus) -> list[tuple[str, str]]:
-    settings: dict[str, Any] = {"corpus": corpus.name, **settings_of(corpus.config)}
+    settings: dict[str, Any] = {"corpus": corpus.name, **options.settings_of(corpus.config)}
     words = corpus.config.stop_words
     if len(words) > _SHOWN_STOP_WORDS:
         rest = len(words) - _SHOWN_STOP_WORDS

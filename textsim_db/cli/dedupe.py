@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from textsim_db.cli import options
 from textsim_db.cli.dedupe_reports import (
     AdditionFile,
     check_report,
@@ -21,24 +22,6 @@ from textsim_db.cli.dedupe_reports import (
 from textsim_db.cli.document_commands import add_documents, print_report, speed, without_words_note
 from textsim_db.cli.messages import Refusals, print_first, print_message
 from textsim_db.cli.opening import connect, is_file_name
-from textsim_db.cli.options import (
-    DatabaseUrl,
-    GlobOption,
-    LinkageOption,
-    PartialSettings,
-    QuoteOption,
-    RecordKindOption,
-    SeparatorOption,
-    TextColumn,
-    column_option,
-    complete,
-    flag_of,
-    misused,
-    path_option,
-    positive_number_option,
-    record_kind_option,
-    with_settings,
-)
 from textsim_db.cli.output import check_output
 from textsim_db.cli.progress_lines import loading
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, shown
@@ -65,9 +48,9 @@ def _keep(text: str) -> Preference:
         raise typer.BadParameter(shown(str(error))) from None
 
 
-@with_settings(*PAIR_SETTINGS)
+@options.with_settings(*PAIR_SETTINGS)
 def dedupe(
-    settings: PartialSettings,
+    settings: options.PartialSettings,
     paths: Annotated[
         list[str],
         typer.Argument(
@@ -76,7 +59,7 @@ def dedupe(
     ],
     output: Annotated[
         str | None,
-        path_option(
+        options.path_option(
             "Write the records that stay to this file, in the format of its ending: .jsonl, .csv, "
             '.tsv or .parquet, each also with .gz. Standard output, "-", and a name without an ending '
             "keep the format of INPUT.",
@@ -86,7 +69,7 @@ def dedupe(
     ] = None,
     report: Annotated[
         str | None,
-        path_option(
+        options.path_option(
             "Write what was removed to this file. With the ending .jsonl it has a line of JSON for "
             "each cluster. With .html it is a page that stands alone, with the largest clusters and a "
             "sample of each tenth of similarity."
@@ -103,7 +86,7 @@ def dedupe(
     ] = None,
     judgements: Annotated[
         str | None,
-        path_option(
+        options.path_option(
             "Obey the judgements of this file, which name records by their keys (--key). It is a "
             "file as textsim judgements import reads it, and textsim judgements list writes it."
         ),
@@ -118,23 +101,23 @@ def dedupe(
             "a kill, ends with the same output. A run with other records needs another output.",
         ),
     ] = False,
-    kind: RecordKindOption = Kind.AUTO,
-    separator: SeparatorOption = None,
-    quote: QuoteOption = Quote.AUTO,
-    glob: GlobOption = "*",
+    kind: options.RecordKindOption = Kind.AUTO,
+    separator: options.SeparatorOption = None,
+    quote: options.QuoteOption = Quote.AUTO,
+    glob: options.GlobOption = "*",
     output_kind: Annotated[
-        Kind, record_kind_option("Format of the output; auto decides by its name.")
+        Kind, options.record_kind_option("Format of the output; auto decides by its name.")
     ] = Kind.AUTO,
-    text: TextColumn = "text",
+    text: options.TextColumn = "text",
     key: Annotated[
         str | None,
-        column_option(
+        options.column_option(
             "Column, or member in JSON, with the key, for the report. Default: id if it exists."
         ),
     ] = None,
     scope: Annotated[
         str | None,
-        column_option(
+        options.column_option(
             "Column, or member in JSON, with the scope, such as a tenant: only documents of one "
             "scope are compared with each other."
         ),
@@ -157,7 +140,7 @@ def dedupe(
             "cluster has a value.",
         ),
     ] = "first",
-    linkage: LinkageOption = "kept",
+    linkage: options.LinkageOption = "kept",
     memory: Annotated[
         float | None,
         typer.Option(
@@ -169,7 +152,7 @@ def dedupe(
     ] = None,
     keep_up_to: Annotated[
         int,
-        positive_number_option(
+        options.positive_number_option(
             "Keep this many records of a cluster. The record of --keep comes first, then the least "
             "similar to it."
         ),
@@ -184,7 +167,7 @@ def dedupe(
             "record of --keep in its cluster, or to the document of --against, otherwise null.",
         ),
     ] = False,
-    database_url: DatabaseUrl = None,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Remove the near-duplicates of files.
 
@@ -218,21 +201,21 @@ def dedupe(
     from textsim_db.files.record_files import RecordColumns
     from textsim_db.files.several_files import RecordFiles
 
-    complete(settings)
+    options.complete(settings)
     outputs = _Outputs(output, report)
     paths = record_files(paths, glob, kind)
     _check_usage(paths, outputs, judgements)
     if against and settings:
-        options = ", ".join(map(flag_of, settings))
-        raise misused("--against", f"a corpus has settings of its own; leave out {options}")
+        flags = ", ".join(map(options.flag_of, settings))
+        raise options.misused("--against", f"a corpus has settings of its own; leave out {flags}")
     if add and not against:
-        raise misused("--add", "it needs --against CORPUS")
+        raise options.misused("--add", "it needs --against CORPUS")
     if add and outputs.lasting() is None:
-        raise misused(
+        raise options.misused(
             "--add", "it needs a file for --output or --report, so that it can go on after a kill"
         )
     if annotate and output is None:
-        raise misused("--annotate", "it needs --output")
+        raise options.misused("--annotate", "it needs --output")
     rule = Rule(keep, CorpusSettings(**settings, scoped=scope is not None), linkage, keep_up_to)
     key_needed = add or key is not None or judgements is not None
     wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope)
@@ -269,7 +252,7 @@ def _opened(names: list[str], database_url: str | None) -> Iterator[list[Corpus]
 def _check_usage(paths: list[str], outputs: _Outputs, judgements: str | None) -> None:
     output, report = outputs
     if output is None and report is None:
-        raise misused("--output", "give --output, or --report, or both")
+        raise options.misused("--output", "give --output, or --report, or both")
     read = [("INPUT", name) for name in paths]
     read += [] if judgements is None else [("--judgements", judgements)]
     if output is not None:

@@ -10,28 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from textsim_db.cli import options
 from textsim_db.cli.messages import Refusals, confirm, print_message, print_result
 from textsim_db.cli.opening import connect, open_corpus
 from textsim_db.cli.operations import Operation
-from textsim_db.cli.options import (
-    CorpusName,
-    Create,
-    DatabaseUrl,
-    GlobOption,
-    KeyColumns,
-    PartialSettings,
-    QuoteOption,
-    SeparatorOption,
-    TextColumn,
-    Yes,
-    check_existing,
-    choice_option,
-    column_option,
-    complete,
-    flag_of,
-    misused,
-    with_settings,
-)
 from textsim_db.cli.progress_lines import Measured, loading, progress
 from textsim_db.errors import ConfigurationError, DatabaseError, InputError, shown
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote
@@ -158,10 +140,10 @@ def speed(documents: int, seconds: float) -> str:
     return f", {documents / seconds:,.0f} documents/s" if documents >= _DOCUMENTS_FOR_SPEED else ""
 
 
-@with_settings(*SETTINGS)
+@options.with_settings(*SETTINGS)
 def index(
-    corpus: CorpusName,
-    settings: PartialSettings,
+    corpus: options.CorpusName,
+    settings: options.PartialSettings,
     paths: Annotated[
         list[str] | None,
         typer.Argument(
@@ -179,24 +161,26 @@ def index(
     ] = None,
     kind: Annotated[
         Kind,
-        choice_option(
+        options.choice_option(
             Kind,
             "Format of the files. auto: .jsonl, .json, .csv, .tsv and .parquet are read as such, any "
             "other file is one document, except JSON, which is refused with the command that reads it. "
             "Each may also be packed: .gz, .bz2, .xz or .zst.",
         ),
     ] = Kind.AUTO,
-    separator: SeparatorOption = None,
-    quote: QuoteOption = Quote.AUTO,
-    key: KeyColumns = None,
-    text: TextColumn = "text",
+    separator: options.SeparatorOption = None,
+    quote: options.QuoteOption = Quote.AUTO,
+    key: options.KeyColumns = None,
+    text: options.TextColumn = "text",
     scope: Annotated[
         str | None,
-        column_option("Column, or member in JSON, with the scope. A scoped corpus requires it."),
+        options.column_option(
+            "Column, or member in JSON, with the scope. A scoped corpus requires it."
+        ),
     ] = None,
-    glob: GlobOption = "*",
-    create: Create = False,
-    database_url: DatabaseUrl = None,
+    glob: options.GlobOption = "*",
+    create: options.Create = False,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Add documents to a corpus; a document with a known key replaces the stored document.
 
@@ -220,9 +204,9 @@ def index(
         settings = {"scoped": True} | settings
     _check_usage(settings, create, scope)
     if not paths and query is None:
-        raise misused("PATH", 'name a file, a folder, "-" or --query')
+        raise options.misused("PATH", 'name a file, a folder, "-" or --query')
     if paths and query is not None:
-        raise misused("--query", "it reads no files; leave out one of the two")
+        raise options.misused("--query", "it reads no files; leave out one of the two")
     refusals = Refusals()
     form = FileFormat(kind, separator, quote)
     with connect(database_url) as db:
@@ -248,9 +232,9 @@ def index(
 
 
 def remove(
-    corpus: CorpusName,
+    corpus: options.CorpusName,
     keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Keys of the documents.")],
-    database_url: DatabaseUrl = None,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Remove documents from a corpus by key.
 
@@ -274,7 +258,7 @@ def remove(
 
 
 def forget(
-    corpus: CorpusName,
+    corpus: options.CorpusName,
     keys: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY]...", help="Keys of the documents.")
     ] = None,
@@ -296,8 +280,8 @@ def forget(
     later: Annotated[
         bool, typer.Option("--later", help="Leave the words to the next rebuild.")
     ] = False,
-    yes: Yes = False,
-    database_url: DatabaseUrl = None,
+    yes: options.Yes = False,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Remove documents, and all that the database keeps of them.
 
@@ -364,16 +348,16 @@ EXPIRE = Operation(
 )
 
 
-def _check_usage(settings: PartialSettings, create: bool, scope: str | None) -> None:
+def _check_usage(settings: options.PartialSettings, create: bool, scope: str | None) -> None:
     if settings and not create:
-        raise misused(
-            flag_of(next(iter(settings))),
+        raise options.misused(
+            options.flag_of(next(iter(settings))),
             "settings are for a new corpus: give --create, or change them with textsim rebuild",
         )
     if settings:
-        complete(settings)
+        options.complete(settings)
     if settings.get("scoped") and scope is None:
-        raise misused(
+        raise options.misused(
             "--scoped", "name the column, or the member in JSON, of the scopes with --scope"
         )
 
@@ -391,7 +375,11 @@ def _check_scope(corpus: Corpus, scope: str | None) -> None:
 
 
 def _open_or_create(
-    db: Database, name: str, create: bool, settings: PartialSettings, documents: Iterator[Any]
+    db: Database,
+    name: str,
+    create: bool,
+    settings: options.PartialSettings,
+    documents: Iterator[Any],
 ) -> tuple[Corpus | None, Iterator[Any]]:
     """Return the corpus and all documents; None if there is neither a corpus nor a document.
 
@@ -401,7 +389,7 @@ def _open_or_create(
     corpus = open_corpus(db, name, create)
     if corpus is not None:
         if settings:
-            check_existing(corpus, settings)
+            options.check_existing(corpus, settings)
         return corpus, documents
     first = list(islice(documents, 1))
     created = db.create_corpus(name, exist_ok=True, **settings) if first else None

@@ -6,16 +6,10 @@ from typing import Annotated
 
 import typer
 
+from textsim_db.cli import options
 from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, as_command
-from textsim_db.cli.options import (
-    CorpusName,
-    DatabaseUrl,
-    QuoteOption,
-    RecordKindOption,
-    SeparatorOption,
-)
 from textsim_db.errors import shown
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 from textsim_db.results import Judgement
@@ -99,7 +93,7 @@ app.command("list")(as_command(LIST))
 
 @app.command("import")
 def import_(
-    corpus: CorpusName,
+    corpus: options.CorpusName,
     path: Annotated[
         str,
         typer.Argument(
@@ -108,9 +102,9 @@ def import_(
             'and, if you like, note, source and confidence; "-" is standard input.',
         ),
     ],
-    kind: RecordKindOption = Kind.AUTO,
-    separator: SeparatorOption = None,
-    quote: QuoteOption = Quote.AUTO,
+    kind: options.RecordKindOption = Kind.AUTO,
+    separator: options.SeparatorOption = None,
+    quote: options.QuoteOption = Quote.AUTO,
     replace: Annotated[
         bool,
         typer.Option(
@@ -119,7 +113,7 @@ def import_(
             "Without it, the first of them is an error.",
         ),
     ] = False,
-    database_url: DatabaseUrl = None,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Record the judgements of a file, all or none.
 

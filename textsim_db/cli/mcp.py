@@ -8,16 +8,9 @@ from typing import Annotated
 
 import typer
 
+from textsim_db.cli import options
 from textsim_db.cli.messages import explain, print_message
 from textsim_db.cli.opening import connect
-from textsim_db.cli.options import (
-    CorpusName,
-    DatabaseUrl,
-    ScopeLimit,
-    check_port,
-    needs_extra,
-    whole_number_option,
-)
 from textsim_db.errors import ConfigurationError
 
 TOKEN_VARIABLE = "TEXTSIM_MCP_TOKEN"  # noqa: S105 - the name of a variable
@@ -25,20 +18,20 @@ _SHORTEST_TOKEN = 16
 
 
 def mcp(
-    corpus: CorpusName,
-    scope: ScopeLimit = None,
+    corpus: options.CorpusName,
+    scope: options.ScopeLimit = None,
     write: Annotated[
         bool,
         typer.Option("--write", help="Offer also the tools remember, judge and forget."),
     ] = False,
     http: Annotated[
         int | None,
-        whole_number_option(
+        options.whole_number_option(
             "Serve over HTTP on this port of this machine; 0 is any free port. Default: over standard "
             "input and output."
         ),
     ] = None,
-    database_url: DatabaseUrl = None,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Let a model search a corpus, and remember texts in it, by tools of the Model Context Protocol.
 
@@ -51,13 +44,13 @@ def mcp(
     - `textsim mcp news --http 8080`
 
     """
-    with needs_extra("mcp", "the tools need the package mcp"):
+    with options.needs_extra("mcp", "the tools need the package mcp"):
         from textsim_db.mcp.tool_server import ToolServer
         from textsim_db.mcp.tools import CorpusTools
 
     token = os.environ.get(TOKEN_VARIABLE, "")
     if http is not None:
-        check_port(http, "--http")
+        options.check_port(http, "--http")
         if token and (len(token) < _SHORTEST_TOKEN or not token.isascii()):
             raise ConfigurationError(
                 f"{TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} characters of ASCII"

@@ -10,24 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from textsim_db.cli import options
 from textsim_db.cli.dedupe_reports import LINES, check_report
 from textsim_db.cli.messages import Refusals, print_message, print_result
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, note_unknown_scope
-from textsim_db.cli.options import (
-    DatabaseUrl,
-    GlobOption,
-    KeyColumns,
-    LeastWords,
-    MostDocuments,
-    QuoteOption,
-    ScopeLimit,
-    SeparatorOption,
-    TextColumn,
-    choice_option,
-    misused,
-    path_option,
-)
 from textsim_db.cli.output import Format, FormatOption, check_output, write
 from textsim_db.cli.progress_lines import counted
 from textsim_db.errors import DocumentError, InputError
@@ -120,26 +107,26 @@ def contamination(
     against: Annotated[
         str, typer.Option("--against", metavar="CORPUS", help="The corpus of the training data.")
     ],
-    words: LeastWords = None,
+    words: options.LeastWords = None,
     report: Annotated[
         str | None,
-        path_option(
+        options.path_option(
             "Write a line of JSON for each record to this file, whose name ends in .jsonl."
         ),
     ] = None,
     kind: Annotated[
         Kind,
-        choice_option(Kind, "Format of the files."),
+        options.choice_option(Kind, "Format of the files."),
     ] = Kind.AUTO,
-    separator: SeparatorOption = None,
-    quote: QuoteOption = Quote.AUTO,
-    glob: GlobOption = "*",
-    key: KeyColumns = None,
-    text: TextColumn = "text",
-    scope: ScopeLimit = None,
-    max_documents: MostDocuments = None,
+    separator: options.SeparatorOption = None,
+    quote: options.QuoteOption = Quote.AUTO,
+    glob: options.GlobOption = "*",
+    key: options.KeyColumns = None,
+    text: options.TextColumn = "text",
+    scope: options.ScopeLimit = None,
+    max_documents: options.MostDocuments = None,
     form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Say which records of a test set share passages with the documents of a corpus.
 
@@ -163,7 +150,9 @@ def contamination(
     inputs = Inputs(paths, refusals.add, file_format, key or ["id"], text, glob=glob)
     if report is not None:
         if form is Format.CSV:
-            raise misused("--format", "--report writes JSON lines; leave out one of the two")
+            raise options.misused(
+                "--format", "--report writes JSON lines; leave out one of the two"
+            )
         check_report(report, LINES)
         check_output("--report", report, (("TESTSET", name) for name in inputs.files()))
     with connect(database_url) as db:

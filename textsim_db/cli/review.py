@@ -8,22 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from textsim_db.cli import options
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.opening import connect
-from textsim_db.cli.options import (
-    DatabaseUrl,
-    GlobOption,
-    QuoteOption,
-    RecordKindOption,
-    SeparatorOption,
-    Threshold,
-    check_port,
-    column_option,
-    misused,
-    needs_extra,
-    path_option,
-    whole_number_option,
-)
 from textsim_db.cli.output import check_output
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 
@@ -47,49 +34,56 @@ def review(
         typer.Option(metavar="TABLE", help="Show the pairs of this attached table only."),
     ] = None,
     report: Annotated[
-        str | None, path_option("Show the clusters of a report that textsim dedupe has written.")
+        str | None,
+        options.path_option("Show the clusters of a report that textsim dedupe has written."),
     ] = None,
     records: Annotated[
         list[str] | None,
-        path_option(
+        options.path_option(
             "With --report: a file or a folder that dedupe has read. Repeat it for each INPUT.",
             "--input",
         ),
     ] = None,
-    kind: RecordKindOption = Kind.AUTO,
-    separator: SeparatorOption = None,
-    quote: QuoteOption = Quote.AUTO,
-    glob: GlobOption = "*",
-    text: Annotated[str, column_option("With --input: column or member with the text.")] = "text",
+    kind: options.RecordKindOption = Kind.AUTO,
+    separator: options.SeparatorOption = None,
+    quote: options.QuoteOption = Quote.AUTO,
+    glob: options.GlobOption = "*",
+    text: Annotated[
+        str, options.column_option("With --input: column or member with the text.")
+    ] = "text",
     key: Annotated[
         str | None,
-        column_option("With --input: column or member with the key. Default: id if it exists."),
+        options.column_option(
+            "With --input: column or member with the key. Default: id if it exists."
+        ),
     ] = None,
     scope: Annotated[
-        str | None, column_option("With --input: column or member with the scope.")
+        str | None, options.column_option("With --input: column or member with the scope.")
     ] = None,
     judgements: Annotated[
         str | None,
-        path_option(
+        options.path_option(
             "With --report: the file of judgements, JSON lines. Default: the name of the report "
             "with .judgements.jsonl in the place of .jsonl."
         ),
     ] = None,
-    threshold: Threshold = None,
+    threshold: options.Threshold = None,
     doubtful: Annotated[
         bool,
         typer.Option(
             "--doubtful", help="Begin with the matches below unique_from that nobody has judged."
         ),
     ] = False,
-    port: Annotated[int, whole_number_option("Listen on this port; 0 is any free port.")] = 0,
+    port: Annotated[
+        int, options.whole_number_option("Listen on this port; 0 is any free port.")
+    ] = 0,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open a browser; open the address yourself.")
     ] = False,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Show everything, and record no judgement.")
     ] = False,
-    database_url: DatabaseUrl = None,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Look at pairs and clusters in a browser, and judge them.
 
@@ -105,9 +99,9 @@ def review(
     - `textsim review --report clusters.jsonl --input articles.jsonl.gz`
 
     """
-    check_port(port, "--port")
+    options.check_port(port, "--port")
     _check_usage(corpus, source, report, records, judgements)
-    with needs_extra("review", "the pages need Starlette and Uvicorn"):
+    with options.needs_extra("review", "the pages need Starlette and Uvicorn"):
         from textsim_db.review.server import Review, serve
 
     def show(address: str) -> None:
@@ -129,7 +123,7 @@ def review(
     )
     with opened as reviewed:
         if doubtful and reviewed.unique_from is None:
-            raise misused("--doubtful", "the corpus has no unique_from")
+            raise options.misused("--doubtful", "the corpus has no unique_from")
         pages = Review(reviewed, read_only)
         pages.survey.start()
         try:
@@ -150,13 +144,13 @@ def _check_usage(
     judgements: str | None,
 ) -> None:
     if (report is None) != (records is None):
-        raise misused("--report", "--report and --input need each other")
+        raise options.misused("--report", "--report and --input need each other")
     if report is not None and (corpus or source):
-        raise misused("--report", "it takes neither a corpus nor --source")
+        raise options.misused("--report", "it takes neither a corpus nor --source")
     if report is None and judgements is not None:
-        raise misused("--judgements", "it needs --report; a corpus has its own")
+        raise options.misused("--judgements", "it needs --report; a corpus has its own")
     if corpus is None and source is None and report is None:
-        raise misused("CORPUS", "name a corpus, or give --source or --report")
+        raise options.misused("CORPUS", "name a corpus, or give --source or --report")
 
 
 @contextmanager
@@ -189,7 +183,7 @@ def _report(
     text, key, scope = columns
     path = judgements or f"{report.removesuffix('.jsonl')}.judgements.jsonl"
     if not path.endswith(".jsonl"):
-        raise misused("--judgements", f"{path} does not end in .jsonl")
+        raise options.misused("--judgements", f"{path} does not end in .jsonl")
     names = record_files(records, glob, form.kind)
     read = [("--report", report), *(("--input", name) for name in names)]
     check_output("--judgements", path, read)

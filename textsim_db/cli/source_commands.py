@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from textsim_db.cli import options
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.opening import connect, open_corpus
 from textsim_db.cli.operations import Call, Operation
-from textsim_db.cli.options import (
-    CorpusName,
-    Create,
-    DatabaseUrl,
-    TableName,
-    choice_option,
-    column_option,
-)
 from textsim_db.cli.progress_lines import exit_if_set_aside, print_changes, progress
 from textsim_db.errors import ConfigurationError
 from textsim_db.settings.corpus_settings import Existing, Mode
@@ -30,29 +23,29 @@ if TYPE_CHECKING:
 
 
 def attach(
-    corpus: CorpusName,
-    table: TableName,
+    corpus: options.CorpusName,
+    table: options.TableName,
     key: Annotated[
         list[str] | None,
-        column_option(
+        options.column_option(
             "Column with the key: unique and NOT NULL, of type integer, uuid, text, varchar, date, "
             "timestamp or timestamptz. Default: id. Repeat it if the key has several columns."
         ),
     ] = None,
-    text: Annotated[str, column_option("Column with the text.")] = "text",
+    text: Annotated[str, options.column_option("Column with the text.")] = "text",
     scope: Annotated[
-        str | None, column_option("Column with the scope. A scoped corpus requires it.")
+        str | None, options.column_option("Column with the scope. A scoped corpus requires it.")
     ] = None,
     time_column: Annotated[
         str | None,
-        column_option(
+        options.column_option(
             "Column with the time from which a row counts, for as long as the corpus keeps "
             "documents.",
             "--time",
         ),
     ] = None,
     expires: Annotated[
-        str | None, column_option("Column with the time from which a row no longer counts.")
+        str | None, options.column_option("Column with the time from which a row no longer counts.")
     ] = None,
     row_filter: Annotated[
         str | None,
@@ -64,7 +57,7 @@ def attach(
     ] = None,
     mode: Annotated[
         Mode | None,
-        choice_option(
+        options.choice_option(
             Mode,
             "queue: workers index changed rows moments later. inline: the transaction that "
             "writes a row also indexes it, and takes some milliseconds longer. Default: queue, or "
@@ -73,7 +66,7 @@ def attach(
     ] = None,
     existing: Annotated[
         Existing,
-        choice_option(
+        options.choice_option(
             Existing,
             "If the corpus is unique, what happens if rows of the table match. refuse: the table "
             "is not attached. keep: it is attached with these rows.",
@@ -87,8 +80,8 @@ def attach(
             "that equal their rows stay as they are.",
         ),
     ] = False,
-    create: Create = False,
-    database_url: DatabaseUrl = None,
+    create: options.Create = False,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Keep a table indexed: index its rows now, and its changes from now on.
 

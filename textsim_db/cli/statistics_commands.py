@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from textsim_db.cli import options
 from textsim_db.cli.messages import print_message, print_object
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, note_unknown_scope
-from textsim_db.cli.options import (
-    CorpusName,
-    DatabaseUrl,
-    LanguageLimit,
-    ScopeOfPairs,
-    whole_number_option,
-)
 from textsim_db.cli.output import Format, FormatOption, bar, check_plot, console, table, write
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import ConfigurationError, shown
@@ -61,20 +55,22 @@ BOILERPLATE = Operation(
 
 
 def stats(
-    corpus: CorpusName,
-    words: Annotated[int, whole_number_option("Print this many of the most frequent words.")] = 10,
+    corpus: options.CorpusName,
+    words: Annotated[
+        int, options.whole_number_option("Print this many of the most frequent words.")
+    ] = 10,
     sample: Annotated[
-        int, whole_number_option("Compare this many documents with their candidates.")
+        int, options.whole_number_option("Compare this many documents with their candidates.")
     ] = 1000,
-    seed: Annotated[int, whole_number_option("Seed of the sample.")] = 1,
+    seed: Annotated[int, options.whole_number_option("Seed of the sample.")] = 1,
     plot: Annotated[
         str | None,
         typer.Option(metavar="PATH", help="Draw the statistics to a file ending in .svg or .png."),
     ] = None,
-    language: LanguageLimit = None,
-    scope: ScopeOfPairs = None,
+    language: options.LanguageLimit = None,
+    scope: options.ScopeOfPairs = None,
     form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Count the documents, words, similarities, buckets and bytes of a corpus.
 

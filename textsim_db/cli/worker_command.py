@@ -12,16 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from textsim_db.cli import options
 from textsim_db.cli.logs import configure
 from textsim_db.cli.messages import json_option, print_object
 from textsim_db.cli.opening import connect
-from textsim_db.cli.options import (
-    DatabaseUrl,
-    check_port,
-    needs_extra,
-    number_option,
-    whole_number_option,
-)
 from textsim_db.cli.progress_lines import WorkLog, counts, log
 from textsim_db.sync.worker_state import LEASE_SECONDS, POLL_SECONDS, Stop
 
@@ -47,14 +41,14 @@ def worker(
     ] = False,
     poll: Annotated[
         float | None,
-        number_option(
+        options.number_option(
             f"Time between two polls. Default: {POLL_SECONDS}; with --listen {_LISTEN_POLL_SECONDS}.",
             "SECONDS",
         ),
     ] = None,
     lease: Annotated[
         float,
-        number_option(
+        options.number_option(
             "If a worker dies, another worker takes over its batch after this time.", "SECONDS"
         ),
     ] = LEASE_SECONDS,
@@ -67,7 +61,7 @@ def worker(
     ] = False,
     metrics_port: Annotated[
         int | None,
-        whole_number_option(
+        options.whole_number_option(
             "Serve /metrics for Prometheus, and the probes /healthz and /readyz, on this port; 0 is any "
             "free port."
         ),
@@ -83,7 +77,7 @@ def worker(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")
     ] = False,
-    database_url: DatabaseUrl = None,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Index the changes of attached tables, until SIGTERM or Ctrl-C.
 
@@ -134,8 +128,8 @@ def _metrics_served(db: Database, indexer: Worker, host: str, port: int | None) 
     if port is None:
         yield
         return
-    check_port(port, "--metrics-port")
-    with needs_extra("prometheus", "the metrics need the package prometheus-client"):
+    options.check_port(port, "--metrics-port")
+    with options.needs_extra("prometheus", "the metrics need the package prometheus-client"):
         from textsim_db.cli import serve_metrics
     probes = {"/healthz": indexer.why_stuck, "/readyz": indexer.why_not_ready}
     with serve_metrics.served(host, port, db.metrics, probes) as address:
