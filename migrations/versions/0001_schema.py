@@ -1,14 +1,4 @@
-"""Create the schema from sql/schema/; sql/remove.sql removes it."""
+"""The first release. No step leads here: a new database gets the newest schema at once."""
 
-from textsim_db.db import schema
-
-revision = schema.first_revision()
+revision = "0001_schema"
 down_revision = None
-
-
-def upgrade() -> None:
-    schema.run_files("schema/*.sql")
-
-
-def downgrade() -> None:
-    schema.run_files("remove.sql")

@@ -2,6 +2,12 @@
 -- `textsim db install` runs these files again if an object of the schema is missing or changed. This file comes last,
 -- and a later step of the schema ends with `SELECT textsim._record_catalog()`.
 
+-- The revisions whose clients this schema serves. A step adds its own; if older clients would fail or do harm with
+-- what it changes, it removes theirs.
+CREATE OR REPLACE FUNCTION textsim._served_revisions() RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN '{0001_schema}'::text[];
+
 CREATE TABLE IF NOT EXISTS textsim.installed (
     kind text NOT NULL,  -- kind of the object, as pg_identify_object() says it
     name text NOT NULL,  -- name of the object

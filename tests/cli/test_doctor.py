@@ -15,6 +15,7 @@ from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.roles import as_role, new_role
 from tests.support.servers import Server
+from tests.support.steps import MADE_UP, NEWER
 from textsim_db.cli import doctor
 from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.db import embedded_server
@@ -59,10 +60,10 @@ def test_a_reader_checks_what_it_may_read(
 def test_no_schema_and_another_schema(
     textsim: Textsim, examine: Callable[..., dict[str, Any]], connection: Connection
 ) -> None:
-    connection.execute("UPDATE textsim.alembic_version SET version_num = '0001_other'")
+    connection.execute(NEWER.encode())
     found = examine(status=1)
-    assert "revision 0001_other; this version" in _facts(found, "reachable", "fault")
-    assert "textsim db install" in _facts(found, "reachable", "fault")
+    assert f"revision {MADE_UP}; this version" in _facts(found, "reachable", "fault")
+    assert "pip install --upgrade textsim-db" in _facts(found, "reachable", "fault")
     connection.execute("DROP SCHEMA textsim CASCADE")
     found = examine(status=1)
     assert "has no schema textsim | textsim db install" in _facts(found, "reachable", "fault")

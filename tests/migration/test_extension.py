@@ -22,7 +22,7 @@ from tests.support.catalog import CATALOG, schema_catalog
 from tests.support.dumps import UTF8, check, fill, run_command
 from tests.support.roles import FOX, TEXTS, Stage, as_role, new_stage
 from tests.support.servers import SYSTEM_PROGRAMS, Server, programs_of, run_server
-from tests.support.steps import FIRST, SECOND, second_step
+from tests.support.steps import LAST, MADE_UP, NEWER, later_step
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
 
@@ -232,11 +232,10 @@ def test_the_command_changes_no_extension(extensible: Extensible) -> None:
         assert ts.install(url) == schema.head()
         assert schema_catalog(url) == before
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("UPDATE textsim.alembic_version SET version_num = '0001_another'")
+            connection.execute(NEWER.encode())
         for action in (ts.install, ts.connect):
             with pytest.raises(
-                ts.SchemaError,
-                match=r"0001_another.* DROP EXTENSION textsim CASCADE; CREATE EXTENSION textsim",
+                ts.SchemaError, match=rf"{MADE_UP}.*: DROP EXTENSION textsim CASCADE in SQL$"
             ):
                 action(url)
         engine.dispose()
@@ -248,7 +247,7 @@ def test_a_later_version_updates_the_extension(extensible: Extensible, tmp_path:
     dump = str(tmp_path / "dump.sql")
     corpora = "SELECT textsim.create_corpus('news'), textsim.create_corpus('exact', recall => 1)"
     with (
-        second_step() as root,
+        later_step() as root,
         extensible.database(UTF8) as url,
         extensible.database(UTF8) as new_url,
         extensible.database(UTF8) as restored_url,
@@ -256,10 +255,10 @@ def test_a_later_version_updates_the_extension(extensible: Extensible, tmp_path:
         extensible.install(root)
         try:
             with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute(f"CREATE EXTENSION textsim VERSION '{FIRST}'".encode())
+                connection.execute(f"CREATE EXTENSION textsim VERSION '{LAST}'".encode())
                 attach_tables(url)
                 with pytest.raises(
-                    ts.SchemaError, match=f"{FIRST}.*{SECOND}: run ALTER EXTENSION textsim UPDATE"
+                    ts.SchemaError, match=f"{LAST}.*{MADE_UP}; run: ALTER EXTENSION textsim UPDATE"
                 ):
                     ts.connect(url)
                 connection.execute("ALTER EXTENSION textsim UPDATE")
@@ -285,10 +284,10 @@ def test_a_later_version_updates_the_extension(extensible: Extensible, tmp_path:
                 connection.execute("DELETE FROM article WHERE id = 2")
             check_drop(restored_url)
             with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute(f"ALTER EXTENSION textsim UPDATE TO '{FIRST}'".encode())
+                connection.execute(f"ALTER EXTENSION textsim UPDATE TO '{LAST}'".encode())
                 connection.execute("DELETE FROM article WHERE id = 2")
                 version = connection.execute("SELECT version_num FROM textsim.alembic_version")
-                assert version.fetchall() == [(FIRST,)]
+                assert version.fetchall() == [(LAST,)]
             check_restore_of_an_older_version(extensible, url, dump)
             check_drop(url)
         finally:
@@ -300,7 +299,7 @@ def check_restore_of_an_older_version(extensible: Extensible, url: str, dump: st
     run_command(str(programs(extensible) / "pg_dump"), "-f", dump, url)
     with extensible.database(UTF8) as restored_url:
         with psycopg.connect(restored_url, autocommit=True) as connection:
-            connection.execute(f"CREATE EXTENSION textsim VERSION '{FIRST}'".encode())
+            connection.execute(f"CREATE EXTENSION textsim VERSION '{LAST}'".encode())
         psql = [str(programs(extensible) / "psql"), "-X", "-q", "-f", dump, restored_url]
         errors = re.findall("ERROR: .*", run_command(*psql))
         assert errors == ['ERROR:  schema "textsim" already exists']

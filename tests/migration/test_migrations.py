@@ -12,10 +12,9 @@ import pytest
 from sqlalchemy import Engine
 
 import textsim_db as ts
-from scripts.freeze_schema import CHECKSUMS, checksums
 from tests.support.catalog import CATALOG, fetch_sorted, schema_catalog, user_catalog
 from tests.support.servers import Server
-from tests.support.steps import FIRST, SECOND, second_step
+from tests.support.steps import LAST, MADE_UP, NEWER, later_step
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
 
@@ -64,22 +63,22 @@ def test_a_schema_is_upgraded_removed_and_restored(
 
 
 @pytest.fixture
-def two_steps() -> Iterator[Path]:
-    """The folder of a schema with two steps."""
-    with second_step() as root:
+def one_more_step() -> Iterator[Path]:
+    """The folder of a schema with one more step."""
+    with later_step() as root:
         yield root
 
 
 def test_a_schema_goes_up_and_down_step_by_step(
-    server: Server, engine: Engine, empty_database_url: str, two_steps: Path
+    server: Server, engine: Engine, empty_database_url: str, one_more_step: Path
 ) -> None:
     """The functions of an older corpus equal those of a corpus that is created after the step."""
-    assert schema.upgrade(engine) == SECOND
+    assert schema.upgrade(engine) == MADE_UP
     complete = schema_catalog(empty_database_url)
     version = "SELECT * FROM textsim.alembic_version"
-    assert fetch_sorted(empty_database_url, version) == [(SECOND,)]
+    assert fetch_sorted(empty_database_url, version) == [(MADE_UP,)]
     schema.downgrade(engine, "-1")
-    assert fetch_sorted(empty_database_url, version) == [(FIRST,)]
+    assert fetch_sorted(empty_database_url, version) == [(LAST,)]
     create = "SELECT textsim.create_corpus('news', 'word:2', seed => 9)"
     corpus_functions = f"SELECT * FROM ({CATALOG['functions']}) f (name) WHERE name ~ '_1[(]'"
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
@@ -98,8 +97,8 @@ def test_a_schema_goes_up_and_down_step_by_step(
         assert fetch_sorted(fresh_url, corpus_functions) == upgraded
     schema.downgrade(engine, "-1")
     assert fetch_sorted(empty_database_url, corpus_functions) == before
-    schema.downgrade(engine, "-1")
-    assert fetch_sorted(empty_database_url, version) == []
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        connection.execute("SELECT textsim.drop_corpus('news')")
     schema.upgrade(engine)
     assert without_dropped_columns(schema_catalog(empty_database_url)) == without_dropped_columns(
         complete
@@ -134,25 +133,6 @@ def test_a_downgrade_removes_hundreds_of_corpora(engine: Engine, empty_database_
     assert user_catalog(empty_database_url) == before
 
 
-def test_released_files_never_change(two_steps: Path) -> None:
-    """Before the first release the check of the checksums runs on an invented release."""
-    assert changed_files(ROOT) == []
-    assert changed_files(two_steps) == []
-    file = two_steps / "sql" / "upgrade" / FIRST / "10_tables.sql"
-    file.write_text(file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    assert changed_files(two_steps) == [f"{FIRST}/10_tables.sql"]
-
-
-def changed_files(root: Path) -> list[str]:
-    """Return the released files whose checksums differ."""
-    upgrade = root / "sql" / "upgrade"
-    if not upgrade.is_dir():
-        return []
-    lines = (upgrade / CHECKSUMS).read_text(encoding="utf-8").splitlines()
-    now = checksums(upgrade)
-    return [name for name, digest in map(str.split, lines) if now.get(name) != digest]
-
-
 def test_the_extension_has_the_revision_of_the_schema() -> None:
     command = [
         "make",
@@ -179,7 +159,7 @@ STORED = {
 
 
 def test_documents_survive_a_downgrade_and_an_upgrade(
-    engine: Engine, empty_database_url: str, two_steps: Path
+    engine: Engine, empty_database_url: str, one_more_step: Path
 ) -> None:
     """A table stays attached meanwhile."""
     url = empty_database_url
@@ -197,7 +177,7 @@ def test_documents_survive_a_downgrade_and_an_upgrade(
         connection.execute("SELECT textsim.add('one', 'sql', 'words that wait for their ids')")
         stored = {name: fetch_sorted(url, query) for name, query in STORED.items()}
         schema.downgrade(engine, "-1")
-        with pytest.raises(ts.SchemaError, match=f"at revision {FIRST}.* needs {SECOND}"):
+        with pytest.raises(ts.SchemaError, match=f"at revision {LAST}.* needs {MADE_UP}"):
             ts.connect(url)
         connection.execute("UPDATE article SET body = 'a row that was changed' WHERE id = 1")
         schema.upgrade(engine)
@@ -257,20 +237,30 @@ def test_a_downgrade_that_would_drop_an_object_of_a_user_is_refused(db: ts.Datab
     schema.downgrade(db.engine)
 
 
-def test_a_schema_of_another_version_is_refused_with_both_revisions(database_url: str) -> None:
-    """The client may be older or newer than the schema."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        for revision in ("0001_000000000000", "9999_later"):
-            connection.execute("UPDATE textsim.alembic_version SET version_num = %s", [revision])
-            with pytest.raises(ts.SchemaError, match=f"revision {revision}.*needs {schema.head()}"):
-                ts.connect(database_url)
-    # This version knows no step from that revision, so it changes nothing.
-    before = schema_catalog(database_url)
-    with pytest.raises(ts.SchemaError, match="9999_later"):
-        ts.install(database_url)
-    assert schema_catalog(database_url) == before
-    # A downgrade removes the schema, as the error suggests.
+def test_a_client_works_with_a_newer_schema_that_serves_it(
+    server: Server, database_url: str
+) -> None:
+    """It goes on, connects anew, installs nothing, and is refused by a step that does not serve it."""
     engine = open_engine(database_url)
+    with ts.connect(database_url) as db:
+        corpus = db.create_corpus("news")
+        with later_step():
+            assert schema.upgrade(engine) == MADE_UP
+            upgraded = schema_catalog(database_url)
+        assert corpus.add("a", "some text that is there").added == 1
+    with ts.connect(database_url) as db:
+        assert [m.key for m in db.corpus("news").query("some text that is there")] == ["a"]
+        assert db.corpus("news").check() == []
+    assert ts.install(database_url) == MADE_UP
+    assert schema_catalog(database_url) == upgraded
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(NEWER.encode())
+    for action in (ts.connect, ts.install):
+        with pytest.raises(
+            ts.SchemaError, match=f"revision {MADE_UP}.*needs {LAST}; run: pip install --upgrade"
+        ):
+            action(database_url)
+    # A downgrade removes the schema, as the error suggests.
     schema.downgrade(engine)
     assert schema.upgrade(engine) == schema.head()
     engine.dispose()

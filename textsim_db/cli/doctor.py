@@ -307,13 +307,10 @@ def _schema_findings(
         yield note("the schema textsim is not installed", "nothing: the next command installs it")
     elif revision is None:
         yield fault(f'database "{shown(database)}" has no schema textsim', "textsim db install")
-    elif revision != schema.head():
-        yield fault(
-            f"the schema is at revision {revision}; this version of textsim-db needs {schema.head()}",
-            schema.way_out(schema.is_extension(connection)),
-        )
+    elif wrong := schema.mismatch(connection, revision):
+        yield fault(*wrong)
     else:
-        yield ok(f"schema textsim at revision {revision}, as this version needs")
+        yield ok(f"schema textsim at revision {revision}, which serves this version")
         yield _rights_finding(connection, role)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 import psycopg
 from psycopg import sql
@@ -77,24 +76,15 @@ def _run_script(connection: sqlalchemy.Connection, script: str) -> None:
 
 
 @cache
-def first_revision() -> str:
-    """Return the revision that runs the files of sql/schema/; their checksum is in its name.
-
-    Until the first release the files of the schema change in place. So a database that was created from
-    other files has another revision.
-    """
-    digest = hashlib.sha256()
-    for file in sorted((resource("sql") / "schema").glob("*.sql")):
-        digest.update(file.read_bytes())
-    return f"0001_{digest.hexdigest()[:12]}"
+def revisions() -> tuple[str, ...]:
+    """Return the revisions of the schema that this version knows, oldest first."""
+    files = (resource("migrations") / "versions").glob("[0-9]*.py")
+    return tuple(sorted(file.stem for file in files))
 
 
-@cache
 def head() -> str:
-    """Return the newest revision that this version of textsim-db knows."""
-    if not (resource("sql") / "upgrade").is_dir():
-        return first_revision()
-    return max(file.stem for file in (resource("migrations") / "versions").glob("[0-9]*.py"))
+    """Return the newest revision that this version knows, which a new schema has."""
+    return revisions()[-1]
 
 
 def current(connection: Connection) -> str | None:
@@ -104,53 +94,76 @@ def current(connection: Connection) -> str | None:
     return None if revision is None else str(revision)
 
 
+class Mismatch(NamedTuple):
+    """Why this version cannot work with a schema, and what to do about it."""
+
+    detail: str
+    remedy: str
+
+
+def mismatch(connection: Connection, revision: str) -> Mismatch | None:
+    """Return why this version cannot work with a schema of a revision; None if it can.
+
+    An older schema is upgraded first. A newer one names the older revisions whose clients it serves.
+    """
+    detail = f"the schema is at revision {revision}; this version of textsim-db needs {head()}"
+    if revision in revisions():
+        if revision == head():
+            return None
+        return Mismatch(
+            detail, f"{_UPDATE} in SQL" if is_extension(connection) else "textsim db upgrade"
+        )
+    names_clients = _answer(connection, statements.HAS_CLIENTS)
+    if names_clients and _answer(connection, statements.SERVES, head()):
+        return None
+    return Mismatch(
+        detail,
+        "pip install --upgrade textsim-db; or remove the schema with all its corpora: "
+        + (f"{_DROP} in SQL" if is_extension(connection) else "textsim db downgrade base"),
+    )
+
+
 def check_installed(engine: Engine) -> None:
-    """Raise SchemaError unless the database has the schema of this version."""
-    database, revision, as_extension = _installed(engine)
+    """Raise SchemaError unless this version can work with the schema of the database."""
+    database, revision, _, wrong = _installed(engine)
     if revision is None:
         raise SchemaError(
             f'database "{database}" has no schema textsim; to install it, run: textsim db install '
             "--database-url ... (or textsim_db.install(...) in Python)"
         )
-    if revision != head():
-        raise SchemaError(
-            f'database "{database}" has the schema at revision {revision}; this version of textsim-db '
-            f"needs {head()}: {way_out(as_extension)}"
-        )
+    if wrong is not None:
+        raise _refused(database, wrong)
+
+
+def _refused(database: str, wrong: Mismatch) -> SchemaError:
+    return SchemaError(f'in database "{database}" {wrong.detail}; run: {wrong.remedy}')
 
 
 def is_extension(connection: Connection) -> bool:
     return bool(_answer(connection, statements.IS_EXTENSION))
 
 
-def way_out(as_extension: bool) -> str:
-    """Return what to do about a database whose schema is of another revision."""
-    if head() != first_revision():
-        command = f"{_UPDATE} in SQL" if as_extension else "textsim db upgrade"
-        return f"run {command}, or use the version of textsim-db that matches"
-    commands = (
-        f"{_DROP}; CREATE EXTENSION textsim (in SQL)"
-        if as_extension
-        else "textsim db downgrade base && textsim db install"
-    )
-    return (
-        "before the first release a schema is not upgraded; to remove it with all its corpora and "
-        f"create it anew, run: {commands}"
-    )
-
-
 def ensure_installed(engine: Engine) -> None:
-    """Install or upgrade the schema if it is not at the newest revision; for the embedded server."""
-    if _installed(engine)[1] != head():
+    """Install the schema, or upgrade an older one; for the embedded server."""
+    _, revision, _, wrong = _installed(engine)
+    if revision is None or wrong is not None:
         upgrade(engine)
 
 
-def _installed(engine: Engine) -> tuple[str, str | None, bool]:
-    """Return the name of the database, the revision of its schema, and whether it is an extension."""
+class _Installed(NamedTuple):
+    database: str
+    revision: str | None
+    is_extension: bool
+    wrong: Mismatch | None
+
+
+def _installed(engine: Engine) -> _Installed:
     with database_errors(), autocommit(engine) as connection:
         database = connection.info.dbname
         try:
-            return database, current(connection), is_extension(connection)
+            revision = current(connection)
+            wrong = None if revision is None else mismatch(connection, revision)
+            return _Installed(database, revision, is_extension(connection), wrong)
         except psycopg.errors.InsufficientPrivilege as error:
             raise SchemaError(
                 f'role "{connection.info.user}" has no right to use the schema textsim in '
@@ -159,23 +172,29 @@ def _installed(engine: Engine) -> tuple[str, str | None, bool]:
             ) from error
 
 
-def _answer(connection: Connection, statement: LiteralString) -> Any:
-    row = connection.execute(statement).fetchone()
+def _answer(connection: Connection, statement: LiteralString, *values: str) -> Any:
+    row = connection.execute(statement, values).fetchone()
     return None if row is None else row[0]
 
 
 def upgrade(engine: Engine) -> str:
-    """Install the schema, upgrade it or mend its objects; return the newest revision."""
+    """Install the schema, upgrade it or mend its objects; return its revision.
+
+    A newer schema that serves this version stays as it is.
+    """
     import alembic.command
 
-    database, revision, as_extension = _installed(engine)
-    if as_extension and revision != head():
-        raise SchemaError(
-            f'the schema textsim in database "{database}" is an extension at revision {revision}; this '
-            f"version of textsim-db needs {head()}: {way_out(as_extension)}"
-        )
+    database, revision, as_extension, wrong = _installed(engine)
+    is_newer = revision is not None and revision not in revisions()
+    if wrong is not None and (as_extension or is_newer):
+        raise _refused(database, wrong)
+    if is_newer:
+        return str(revision)
     with _changing(engine) as (connection, config):
         check_server(connection)
+        # Another process may have installed it meanwhile.
+        if not connection.exec_driver_sql(statements.HAS_REVISION).scalar_one():
+            _run_script(connection, _files() + _version())
         alembic.command.upgrade(config, "head")
         if _is_damaged(connection):
             _run_script(connection, _files())
@@ -189,7 +208,7 @@ def downgrade(engine: Engine, revision: str = "base") -> None:
     """Downgrade the schema to a revision; "base" removes the schema with all its data."""
     import alembic.command
 
-    database, _, as_extension = _installed(engine)
+    database, _, as_extension, _ = _installed(engine)
     if as_extension:
         statement = _DROP if revision == "base" else f"{_UPDATE} TO '{revision}'"
         raise SchemaError(
@@ -248,14 +267,17 @@ def _files() -> str:
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
+def _version() -> str:
+    text = (resource("sql") / "version.sql").read_text(encoding="utf-8")
+    return text.replace(":revision", head())
+
+
 def script() -> str:
-    folder = resource("sql")
-    version = (folder / "version.sql").read_text(encoding="utf-8").replace(":revision", head())
     first = (
         "-- textsim-db: the whole schema. Run it with: psql -X -v ON_ERROR_STOP=1 -f FILE\nBEGIN;\n"
         "SET LOCAL standard_conforming_strings = on;\n"
     )
-    return "\n".join([first, _files(), version, "COMMIT;\n"])
+    return "\n".join([first, _files(), _version(), "COMMIT;\n"])
 
 
 def check_server(connection: sqlalchemy.Connection) -> None:
@@ -302,7 +324,7 @@ def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
         try:
             yield connection, config
         except alembic.util.CommandError as error:
-            raise SchemaError(f"the schema cannot be changed: {error}; {way_out(False)}") from error
+            raise SchemaError(f"the schema cannot be changed: {error}") from error
 
 
 @contextmanager

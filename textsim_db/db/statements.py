@@ -37,6 +37,10 @@ LOCK_MIGRATIONS: Final[LiteralString] = (
 )
 HAS_REVISION: Final[LiteralString] = "SELECT to_regclass('textsim.alembic_version') IS NOT NULL"
 REVISION: Final[LiteralString] = "SELECT version_num FROM textsim.alembic_version"
+HAS_CLIENTS: Final[LiteralString] = (
+    "SELECT to_regprocedure('textsim._served_revisions()') IS NOT NULL"
+)
+SERVES: Final[LiteralString] = "SELECT %s = ANY (textsim._served_revisions())"
 HAS_SCHEMA: Final[LiteralString] = "SELECT to_regnamespace('textsim') IS NOT NULL"
 HAS_CORPORA: Final[LiteralString] = "SELECT to_regclass('textsim.corpus') IS NOT NULL"
 IS_EXTENSION: Final[LiteralString] = (
