@@ -18,7 +18,8 @@ import pytest
 import textsim_db as ts
 from textsim_db.cluster import loaded_documents
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.corpus.removals import Document, JudgedDocuments, Rule, deduplicate
+from textsim_db.corpus.judged_records import JudgedDocuments
+from textsim_db.corpus.removals import Document, Rule, deduplicate
 
 WORDS = [
     f"{a}{b}" for a in ("rain", "sun", "sea", "ночь", "जल", "日") for b in ("", "a", "b", "c", "d")

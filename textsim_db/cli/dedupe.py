@@ -32,8 +32,9 @@ from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
     from textsim_db.corpus import Corpus
+    from textsim_db.corpus.judged_records import JudgedDocuments
     from textsim_db.corpus.removal_summary import AnyDocument
-    from textsim_db.corpus.removals import Deduplication, Document, JudgedDocuments, Rule
+    from textsim_db.corpus.removals import Deduplication, Document, Rule
     from textsim_db.files.read_documents import ReadJudgement
     from textsim_db.files.several_files import RecordFiles
     from textsim_db.review.report_pages import RemovalPage
@@ -311,7 +312,8 @@ def _dedupe_file(
     memory: float | None,
     database_url: str | None,
 ) -> None:
-    from textsim_db.corpus.removals import deduplicate, store_sizes
+    from textsim_db.corpus.removals import deduplicate
+    from textsim_db.corpus.stored_matches import store_sizes
 
     start = time.monotonic()
     added = None
@@ -343,7 +345,7 @@ def _dedupe_file(
         if addition is not None:
             addition.write(result)
             added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
-            store_sizes(corpora[0], result, texts.keys)
+            store_sizes(corpora[0], result.cluster_sizes(), texts.keys)
     faults = _faults(texts, result)
     _write_outputs(texts, result, outputs, page, faults)
     seconds = time.monotonic() - start
@@ -435,7 +437,7 @@ def _faults(texts: _Texts, result: Deduplication) -> dict[int, str]:
 
 
 def _of_records(judgements: list[ReadJudgement], texts: _Texts) -> list[JudgedDocuments]:
-    from textsim_db.corpus.removals import JudgedDocuments
+    from textsim_db.corpus.judged_records import JudgedDocuments
 
     judged = {key for judgement in judgements for key in judgement[:2]}
     places: dict[str, int] = {}
@@ -463,14 +465,14 @@ def _documents_to_add(
 
 
 def _summary(result: Deduplication, seconds: float, dropped: int) -> str:
-    known = result.count_known()
-    removed = len(result.removals) - known
+    matched = result.count_stored()
+    removed = len(result.removals) - matched
     clusters = len({each.kept for each in result.removals if isinstance(each.kept, int)})
     rate = speed(result.documents, seconds)
     return (
         f"{count(result.documents, 'document')}: "
-        f"{result.documents - removed - known - dropped:,} kept, "
+        f"{result.documents - removed - matched - dropped:,} kept, "
         + (f"{dropped:,} left out, " if dropped else "")
-        + (f"{known:,} removed that match a corpus, " if known else "")
+        + (f"{matched:,} removed that match a corpus, " if matched else "")
         + f"{removed:,} removed from {count(clusters, 'cluster')}; {seconds:.1f} s{rate}"
     )

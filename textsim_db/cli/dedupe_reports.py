@@ -106,9 +106,9 @@ def _example_lines(examples: list[Example], name_of: Callable[[AnyDocument], str
 
 
 def _of_part(part: Part) -> str:
+    """Say how the removed document differs from the kept one, part.a."""
     from textsim_db.measures.word_diff import Change
 
-    """Say how the removed document differs from the kept one, part.a."""
     kept, removed = (f'"{_cut(words.strip())}"' for words in (part.a, part.b))
     if part.change == Change.REMOVED:
         return f"lacks {kept}"

@@ -159,6 +159,23 @@ class JudgedPairs(NamedTuple):
         return apart
 
 
+def groups_judged_same(
+    same: Iterable[tuple[Key, Key]], different: Iterable[tuple[Key, Key]]
+) -> list[list[Key]]:
+    """Return what chains of pairs judged the same connect, without groups with a contradiction."""
+    group_of: dict[Key, list[Key]] = {}
+    for a, b in same:
+        one, other = group_of.setdefault(a, [a]), group_of.setdefault(b, [b])
+        if one is not other:
+            one += other
+            group_of |= dict.fromkeys(other, one)
+    contradicted = {
+        id(group_of[a]) for a, b in different if a in group_of and group_of[a] is group_of.get(b)
+    }
+    by_id = {id(group): group for group in group_of.values()}
+    return [group for number, group in by_id.items() if number not in contradicted]
+
+
 def judged_groups(
     join: Join,
     only: Callable[[Ids], Join],

@@ -14,7 +14,8 @@ from textsim_db.corpus.removal_summary import (
     StoredDocument,
     tenth_of,
 )
-from textsim_db.corpus.removals import Deduplication, Rule, form_in
+from textsim_db.corpus.removals import Deduplication, Rule
+from textsim_db.corpus.stored_matches import form_in
 from textsim_db.measures.explanation import Explanation, measure_rows, warning
 from textsim_db.review.reviewed import Text
 from textsim_db.review.side_by_side import begin_of, compare_texts
@@ -127,8 +128,8 @@ class RemovalPage:
             "records": result.documents,
             "kept": result.documents - removed - dropped,
             faults_title: faults,
-            "removed": removed - result.count_known(),
-            "removed, because a corpus has a match": result.count_known(),
+            "removed": removed - result.count_stored(),
+            "removed, because a corpus has a match": result.count_stored(),
             "clusters": len(self._clusters),
         }
         always = ("records", "kept", "removed", "clusters")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from textsim_db.cluster.pair_groups import JUDGED_SAME
+from textsim_db.cluster.pair_groups import JUDGED_SAME, groups_judged_same
 from textsim_db.cluster.spanning_forest import Links, join, joined_links, roots
 from textsim_db.results import ClusterEvent, Judgement, Member
 from textsim_db.review.pair_arrays import Pairs, ranks_of
@@ -109,23 +109,12 @@ class Judged(NamedTuple):
 
     @classmethod
     def of(cls, judgements: Iterable[Judgement]) -> Judged:
-        group_of: dict[str, list[str]] = {}
         listed = list(judgements)
-        for a, b, verdict, *_ in listed:
-            if verdict != Verdict.SAME:
-                continue
-            one, other = group_of.setdefault(a, [a]), group_of.setdefault(b, [b])
-            if one is not other:
-                one += other
-                group_of |= dict.fromkeys(other, one)
-        different = [(a, b) for a, b, verdict, *_ in listed if verdict == Verdict.DIFFERENT]
-        contradicted = {
-            id(group_of[a])
-            for a, b in different
-            if a in group_of and group_of[a] is group_of.get(b)
-        }
-        groups = {id(group): group for group in group_of.values() if id(group) not in contradicted}
-        return cls(list(groups.values()), different)
+        same, different = (
+            [(each.a, each.b) for each in listed if each.verdict == verdict]
+            for verdict in (Verdict.SAME, Verdict.DIFFERENT)
+        )
+        return cls(groups_judged_same(same, different), different)
 
 
 class ChainClusters:
