@@ -140,17 +140,8 @@ class ClusterMethods(CheckedArguments):
 
         Nothing is removed; pass the keys to remove(). With linkage `"kept"` each document to remove
         is a verified pair with the document that is kept in its place. With the other linkages of
-        clusters() their similarity may be below the threshold.
-
-        Args:
-            threshold: the lowest similarity of a pair; by default the threshold of the corpus.
-            linkage: how pairs make clusters; see clusters().
-            rank: returns the rank of a key; the document with the lowest rank of a cluster is kept. By
-                default the lowest key is kept.
-            language: a code of ISO 639, to compare only the documents of this language.
-            scope: only documents of this scope are compared. By default the documents of
-                all scopes are, each scope by itself.
-            judgements: whether the judgements of the corpus are obeyed; see judge().
+        clusters() their similarity may be below the threshold. The arguments are those of clusters();
+        the document with the lowest rank of a cluster is kept with each linkage.
 
         Raises:
             ConfigurationError: an argument is out of range.
@@ -181,14 +172,10 @@ class ClusterMethods(CheckedArguments):
         """Return the clusters of clusters(), each with an inspection.
 
         At most 50 members of a cluster are compared with each other. A cluster that a template holds
-        together is often false: rebuild(boilerplate=...) leaves the template out.
+        together is often false: rebuild(boilerplate=...) leaves the template out. The other arguments
+        are those of clusters().
 
         Args:
-            threshold: the lowest similarity of a pair; by default the threshold of the corpus.
-            linkage: how pairs make clusters, as in clusters().
-            language: a code of ISO 639, to cluster only the documents of this language.
-            scope: only documents of this scope are compared.
-            judgements: whether the judgements of the corpus are obeyed; see judge().
             fewest: the members of the smallest cluster that is returned.
 
         Raises:

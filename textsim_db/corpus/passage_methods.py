@@ -164,12 +164,11 @@ class PassageMethods(CheckedArguments):
     ) -> Generator[Contamination, None, None]:
         """Yield what each record of a test set shares with the documents, in the order of the records.
 
+        The other arguments are those of passages(). Each record has the runs that were left out of its
+        search.
+
         Args:
             records: pairs of key and text, which are read as they are needed.
-            min_words: the words of the shortest passage; by default `passages`, and not fewer.
-            scope: only documents of this scope match; a scoped corpus requires it.
-            max_documents: do not read the documents of a run that more documents have, as in passages().
-                Each record has the runs that were left out of its search.
 
         Raises:
             DocumentError: a text could not be stored, for example because of a NUL character.
@@ -205,14 +204,11 @@ class PassageMethods(CheckedArguments):
 
         The similarity is the exact share of the shingles of the text that the document has. A document
         that shares no run of `passages` words with the text is not found, whatever its share; query()
-        with the measure containment finds the same. `longest` has the words of the longest passage.
+        with the measure containment finds the same. `longest` has the words of the longest passage. The
+        other arguments are those of query().
 
         Args:
-            text: the text to compare; it is not stored.
             threshold: the least share, above 0 and at most 1.
-            max_results: the largest number of matches; None returns all.
-            language: a code of ISO 639, as in query().
-            scope: only documents of this scope match; a scoped corpus requires it.
 
         Raises:
             DocumentError: the text could not be stored, for example because of a NUL character.

@@ -211,13 +211,10 @@ class SearchMethods(CheckedArguments):
         must be exact. It looks the text up by the rarest shingles of each document: the lower its
         threshold, the more of them. Every document from its threshold on is found. Below it, documents
         that share only other shingles with the text are missed. There are fewer than k matches if no
-        others are found.
+        others are found. The other arguments are those of query().
 
         Args:
-            text: the text to compare; it is not stored.
             k: the largest number of matches.
-            language: a code of ISO 639, as in query().
-            scope: only documents of this scope match; a scoped corpus requires it.
 
         Raises:
             DocumentError: the text could not be stored, for example because of a NUL character.
