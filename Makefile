@@ -16,7 +16,7 @@ TESTS ?= tests
 # A process that has no more tests takes half of those that wait for another process.
 PARALLEL := -n auto --dist worksteal
 
-.PHONY: help demo test test-more test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format beside-peers beside-checkout scale figures outputs docs clean
+.PHONY: help demo test test-more test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format beside-peers beside-checkout scale figures outputs docs release clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
@@ -37,6 +37,7 @@ help:
 	@echo 'make figures    write the figures that benchmarks recorded into the README and the docs'
 	@echo 'make outputs    write every generated page and every output that a page shows; it takes ten minutes'
 	@echo 'make docs       build the documentation into site/; read it with python -m http.server -d site'
+	@echo 'make release    build and check what a release consists of, in dist/; it publishes nothing'
 	@echo 'make clean      remove .venv and what was compiled'
 
 demo: .venv/.run
@@ -114,6 +115,9 @@ outputs: figures
 docs: .venv/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+release: .venv/.dev
+	$(BIN)/python -m scripts.release
+
 .venv/.made:
 	@test -n '$(PYTHON)' || { echo 'error: no Python 3.11 or newer with venv was found; name one: make PYTHON=/path/to/python'; exit 2; }
 	@echo 'Setting up .venv with $(PYTHON) ...'
@@ -137,7 +141,7 @@ docs: .venv/.docs
 
 .venv/.dev: .venv/.run
 	@echo 'Installing what all tests, the checks and the docs need into .venv ...'
-	@$(REQUIREMENTS) test more check docs > $@.txt && $(INSTALL) --requirement $@.txt
+	@$(REQUIREMENTS) test more release check docs > $@.txt && $(INSTALL) --requirement $@.txt
 	@touch .venv/.test .venv/.docs $@
 
 .venv/.bench: .venv/.run

@@ -1,17 +1,16 @@
-"""The wheel and the sdist: what they contain, and that they work in an empty environment."""
+"""The files of a release: what they contain, and that the wheel works in an empty environment."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
-import tarfile
 import tomllib
-import zipfile
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
+from scripts import release
+from scripts.release import run
 
 pytestmark = pytest.mark.more
 
@@ -19,25 +18,12 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
-def run(*command: str | Path, cwd: Path = ROOT) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The wheel, which is built from the sdist, and the sdist."""
-    folder = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "build", "--outdir", folder, ROOT)
-    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
-    return wheel, sdist
-
-
-def tracked(*folders: str) -> set[str]:
-    """Return the files of folders that belong to the project."""
-    listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard", *folders)
-    return {name for name in listed.splitlines() if (ROOT / name).exists()}
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """All files of a release; the wheel is the first."""
+    folder = tmp_path_factory.mktemp("release")
+    (folder / "dist").mkdir()
+    return release.build(release.export(folder / "source"), folder / "dist", folder)
 
 
 def lend_kernels(site: Path) -> None:
@@ -51,49 +37,41 @@ def lend_kernels(site: Path) -> None:
             shutil.copystat(file, copy)  # Numba compares the time of the source
 
 
-def test_the_metadata_is_as_an_index_expects(packages: tuple[Path, Path]) -> None:
-    run(sys.executable, "-m", "twine", "check", "--strict", *packages)
-    assert PROJECT["requires-python"] == ">=3.11"
-    pythons = [
-        c for c in PROJECT["classifiers"] if c.startswith("Programming Language :: Python :: 3.")
-    ]
-    assert pythons[0].endswith("3.11")  # the oldest, as requires-python says
-
-
-def test_the_wheel_has_the_package_the_schema_and_nothing_else(packages: tuple[Path, Path]) -> None:
-    with zipfile.ZipFile(packages[0]) as wheel:
-        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
-        entry_points = wheel.read(f"textsim_db-{PROJECT['version']}.dist-info/entry_points.txt")
-        licences = [name for name in wheel.namelist() if "/licenses/" in name]
+def test_the_files_are_as_an_index_and_a_user_expect(files: list[Path], tmp_path: Path) -> None:
+    wheel, sdist, script, extension, image = files
+    assert {"textsim_db/py.typed", "textsim_db/_sql/version.sql"} <= release.contents(wheel).keys()
+    dist_info = wheel.name.removesuffix("-py3-none-any.whl") + ".dist-info"
+    entry_points = release.contents(wheel)[f"{dist_info}/entry_points.txt"]
     assert b"textsim = textsim_db.cli:main" in entry_points
-    assert [name.rpartition("/")[2] for name in licences] == PROJECT["license-files"]
-    expected = {
-        f"textsim_db/_{name}" if name.startswith(("sql/", "migrations/")) else name
-        for name in tracked("textsim_db", "sql", "migrations")
-    }
-    assert names == expected
-    assert "textsim_db/py.typed" in names
+    assert "extension/textsim.control" in release.contents(extension)
+    assert {"Dockerfile", ".dockerignore", "constraints.txt"} <= release.contents(image).keys()
+    assert not any(name.startswith("tests") for name in release.contents(image))
+    assert PROJECT["requires-python"] == ">=3.11"
+    assert next(iter(release.pythons())) == "3.11"  # the oldest, as requires-python says
 
-
-def test_the_sdist_has_what_builds_and_tests_it(packages: tuple[Path, Path]) -> None:
-    with tarfile.open(packages[1]) as sdist:
-        names = {name.partition("/")[2] for name in sdist.getnames()}
-    assert names - {"PKG-INFO"} == {n for n in tracked() if not n.startswith(".ci/")}
+    (tmp_path / "a").write_text(f"made in {ROOT}/a", encoding="utf-8")
+    wrong = release.pack(tmp_path / sdist.name, tmp_path, ["a"])
+    found = release.faults(wrong)
+    assert f"{sdist.name}: README.md is missing" in found
+    assert f"{sdist.name}: a does not belong in it" in found
+    assert f"{sdist.name}: a has a path of this machine" in found
+    assert f"{sdist.name}: the licence is missing" in found
+    for text, permitted in (("LGPL-3.0-only", True), ("MIT AND GPL-2.0-only", False), ("", False)):
+        assert bool(release.PERMITTED.match(text)) is permitted, text
+    assert release.licences()["psycopg"] == "LGPL-3.0-only"
+    assert script.read_bytes().startswith(release.SHORT_LICENCE)
 
 
 def test_the_wheel_works_in_an_empty_environment(
-    packages: tuple[Path, Path], empty_database_url: str, tmp_path: Path
+    files: list[Path], empty_database_url: str, tmp_path: Path
 ) -> None:
-    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "empty")
-    python, textsim = (tmp_path / "empty" / "bin" / name for name in ("python", "textsim"))
-    # Python compiles the modules that it imports; pip would compile those of all packages.
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile")
-    run(*pip, "--constraint", ROOT / "constraints.txt", packages[0])
+    options = ("--constraint", ROOT / "constraints.txt")
+    commands = release.install(sys.executable, files[0], tmp_path / "empty", *options)
+    python, textsim = commands / "python", commands / "textsim"
     lend_kernels(
         Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
     )
-    assert run(textsim, "--version", cwd=tmp_path) == f"textsim-db {version('textsim-db')}\n"
-    assert "CREATE SCHEMA" in run(textsim, "db", "sql", cwd=tmp_path)
+    release.check_wheel(commands, tmp_path)
     code = (
         "import sys, textsim_db as ts; ts.install(sys.argv[1]); db = ts.connect(sys.argv[1]); "
         "corpus = db.create_corpus('c'); corpus.add('a', 'a text of some words'); "
