@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Callable
 from fractions import Fraction
@@ -235,15 +234,10 @@ def test_one_value_instead_of_several_is_refused(corpus: ts.Corpus, db: ts.Datab
     assert db.corpora() == ["c"]
 
 
-def test_impossible_names_of_tables_and_columns_are_refused(
-    corpus: ts.Corpus, db: ts.Database
-) -> None:
-    with db.engine.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE t (id int PRIMARY KEY, body text)")
+def test_impossible_names_of_tables_are_refused(corpus: ts.Corpus) -> None:
     for name in ("\udc00", "a\0b"):
-        for arguments in ((name, "id", "body"), ("t", name, "body"), ("t", "id", name)):
-            with pytest.raises(ts.ConfigurationError, match="name of a"):
-                corpus.attach(*arguments)
+        with pytest.raises(ts.ConfigurationError, match="name of a"):
+            corpus.attach(name, "id", "body")
         with pytest.raises(ts.ConfigurationError, match="name of a"):
             corpus.detach(name)
 
@@ -254,6 +248,3 @@ def test_an_address_may_be_a_url_of_sqlalchemy(database_url: str) -> None:
         assert db.corpora() == []
     with ts.connect(url.set(drivername="postgresql+psycopg")) as db:
         assert db.corpora() == []
-    for name in (5, None, "\udc00"):
-        with pytest.raises(ts.ConfigurationError, match=re.escape(f"application_name is {name!r}")):
-            ts.connect(url, name)  # type: ignore[arg-type]

@@ -43,9 +43,6 @@ pytestmark = pytest.mark.more
             'key="ID" names no column .* expected one of "id", "text"; did you mean "id"',
         ),
         ({"text": "texts"}, 'text="texts" names no column .*did you mean "text"'),
-        ({"treshold": 0.5}, '"treshold" is not a setting .*did you mean "threshold"'),
-        ({"passages": 13}, "compares no passages; textsim_db.spark.shared_passages does"),
-        ({"scoped": True}, 'does not compare by "scoped", but a corpus does: .*write'),
         ({"threshold": 2}, "threshold is 2; expected above 0"),
         ({"partitions": 0}, "partitions is 0; expected 1 to"),
     ],
@@ -53,6 +50,16 @@ pytestmark = pytest.mark.more
 def test_arguments(spark: Any, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         find_candidates(frame(spark, []), **arguments)
+
+
+def test_a_misspelt_setting_is_refused(spark: Any) -> None:
+    df = frame(spark, [])
+    with pytest.raises(TypeError, match='no argument "treshold"; did you mean "threshold"'):
+        find_candidates(df, treshold=0.5)
+    with pytest.raises(TypeError, match='no argument "treshold"; did you mean "threshold"'):
+        write(df, "", "c", treshold=0.5)
+    with pytest.raises(TypeError, match='no argument "threshold"'):
+        shared_passages(df, threshold=0.5)
 
 
 @pytest.mark.parametrize("df", [[("a", "one")], pd.DataFrame({"id": ["a"], "text": ["one"]}), None])

@@ -75,7 +75,5 @@ def test_wrong_arguments_are_refused(spark: SparkSession) -> None:
         shared_passages(df)
     with pytest.raises(ConfigurationError, match="min_words is 12; expected 13"):
         shared_passages(df, min_words=12)
-    with pytest.raises(ConfigurationError, match='"threshold" is not a setting of passages'):
-        shared_passages(df, threshold=0.5)
     with pytest.raises(ConfigurationError, match="passages is 3"):
         shared_passages(df, passages=3)

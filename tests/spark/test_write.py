@@ -135,7 +135,6 @@ def test_a_name_that_is_taken_meanwhile_is_refused(
         ("c", {"key": "ID"}, 'key="ID" names no column .* expected one of "id", "text"'),
         ("c", {"text": "score"}, 'text="score" is a column of type double; expected strings'),
         ("c", {"writers": 0}, "writers is 0; expected 1 to 10000"),
-        ("c", {"treshold": 0.5}, '"treshold" is not a setting.* "threshold"'),
         ("textsim temporary c", {}, "reserved"),
         ("c" * 201, {}, "expected at most 200 bytes"),
     ],

@@ -279,7 +279,6 @@ def resolve(
                 f"the address is of type {type(address).__name__}; expected a URL or a SQLAlchemy engine"
             )
         address = address.render_as_string(hide_password=False)
-    engines.check_application_name(application_name)
     address = address or os.environ.get(URL_VARIABLE)
     if address:
         return open_engine(address, application_name), True, False

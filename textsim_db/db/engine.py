@@ -85,14 +85,6 @@ def connect_arguments(application_name: str, given: Container[str]) -> dict[str,
     return arguments | {"client_encoding": ENCODING.decode()}
 
 
-def check_application_name(name: object) -> None:
-    """Raise ConfigurationError unless this is a str that can be sent to the server."""
-    if not isinstance(name, str) or name != name.encode(errors="replace").decode():
-        raise ConfigurationError(
-            f"application_name is {name!r:.100}; expected a str without lone surrogates"
-        )
-
-
 def check_engine(engine: Engine) -> Engine:
     """Return the engine; raise ConfigurationError unless it uses psycopg 3 and a suitable pool.
 

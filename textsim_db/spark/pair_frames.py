@@ -14,12 +14,11 @@ from pyspark.sql import (
     functions as F,  # noqa: N812 - the name that PySpark's users know
 )
 
-from textsim_db.errors import ConfigurationError, suggestion
+from textsim_db.errors import ConfigurationError, suggest_settings
 from textsim_db.results import Refusal
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import (
     PAIR_SETTINGS,
-    SETTINGS,
     CorpusConfig,
     CorpusSettings,
     check_linkage,
@@ -179,6 +178,7 @@ class Candidates:
         return self._frame.sparkSession.createDataFrame(pa.table(columns))
 
 
+@suggest_settings(*PAIR_SETTINGS)
 def find_candidates(
     df: DataFrame,
     key: str = "id",
@@ -209,7 +209,7 @@ def find_candidates(
             candidates are too many.
     """
     columns = FrameColumns(key, text, scope)
-    config = _config(settings, scope is not None)
+    config = with_lists(CorpusSettings(**settings, scoped=scope is not None)).complete()
     columns.check(df)
     return Candidates(df, columns, config, checked_partitions(df, partitions))
 
@@ -295,22 +295,3 @@ def checked_partitions(df: DataFrame, partitions: int | None) -> int:
     size = int(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
     wanted = min(size // PARTITION_BYTES, MOST_TASKS * cores) if size < UNKNOWN_BYTES else 0
     return min(max(2 * cores, wanted), MOST_PARTITIONS)
-
-
-def _config(settings: dict[str, Any], is_scoped: bool) -> CorpusConfig:
-    for name in settings:
-        if name == "passages":
-            raise ConfigurationError(
-                "find_candidates compares no passages; textsim_db.spark.shared_passages does"
-            )
-        if name not in PAIR_SETTINGS and name in SETTINGS:
-            raise ConfigurationError(
-                f'Spark does not compare by "{name}", but a corpus does: write the DataFrame to one '
-                f"with textsim_db.spark.write(..., {name}=...), and ask the corpus"
-            )
-        if name not in PAIR_SETTINGS:
-            raise ConfigurationError(
-                f'"{name}" is not a setting of Spark; expected one of {", ".join(PAIR_SETTINGS)}'
-                + suggestion(name, PAIR_SETTINGS)
-            )
-    return with_lists(CorpusSettings(**settings, scoped=is_scoped)).complete()

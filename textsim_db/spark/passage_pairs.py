@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 
 from textsim_db.compare.jaccard import code_points
 from textsim_db.compare.shared_runs import shared_runs
-from textsim_db.errors import ConfigurationError, suggestion
+from textsim_db.errors import suggest_settings
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.ragged import Ragged, in_parts, numbered
@@ -47,6 +47,7 @@ _ARROW = pa.schema(
 _SETTINGS = ("shingle", "stop_words", "common_passages")
 
 
+@suggest_settings(*_SETTINGS)
 def shared_passages(
     df: DataFrame,
     key: str = "id",
@@ -80,7 +81,8 @@ def shared_passages(
         ConfigurationError: a setting or a column is not possible, or two rows have the same key.
     """
     columns = FrameColumns(key, text, scope)
-    config = _config(settings, passages, scope is not None)
+    chosen = CorpusSettings(**settings, passages=passages, scoped=scope is not None)
+    config = with_lists(chosen).complete()
     least = (
         passages if min_words is None else check_count(min_words, "min_words", passages, 2**31 - 1)
     )
@@ -104,16 +106,6 @@ def shared_passages(
         .select("left_key", "left_text", "right_key", "right_text")
         .mapInArrow(lambda batches: compare_pairs(batches, config, least), PASSAGES)
     )
-
-
-def _config(settings: dict[str, Any], passages: int, is_scoped: bool) -> CorpusConfig:
-    for name in settings:
-        if name not in _SETTINGS:
-            raise ConfigurationError(
-                f'"{name}" is not a setting of passages; expected one of {", ".join(_SETTINGS)}'
-                + suggestion(name, _SETTINGS)
-            )
-    return with_lists(CorpusSettings(**settings, passages=passages, scoped=is_scoped)).complete()
 
 
 def send_fingerprints(

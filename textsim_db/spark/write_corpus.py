@@ -36,7 +36,7 @@ from textsim_db.errors import (
     CorpusExists,
     CorpusNotFound,
     InputError,
-    suggestion,
+    suggest_settings,
 )
 from textsim_db.read.boilerplate_values import without_words
 from textsim_db.results import AddReport, Refusal
@@ -71,6 +71,7 @@ SAMPLE_CHARACTERS = 8 * MAX_WEIGHT
 """The characters from which an exact corpus learns at most, as in Corpus.add_many()."""
 
 
+@suggest_settings(*SETTINGS)
 def write(
     df: DataFrame,
     url: str | None,
@@ -132,7 +133,7 @@ def _target(
     engine: Engine, name: str, settings: dict[str, Any]
 ) -> tuple[StoredCorpus | None, CorpusConfig]:
     """Return the corpus of this name if it exists, and the configuration to write with."""
-    wanted = with_lists(_checked(settings))
+    wanted = with_lists(CorpusSettings(**settings))
     try:
         existing = stored_corpus.load(engine, name)
     except CorpusNotFound:
@@ -146,16 +147,6 @@ def _target(
             "with Corpus.add_many()"
         )
     return existing, config
-
-
-def _checked(settings: dict[str, Any]) -> CorpusSettings:
-    for name in settings:
-        if name not in SETTINGS:
-            raise ConfigurationError(
-                f'"{name}" is not a setting of a corpus; expected one of {", ".join(SETTINGS)}'
-                + suggestion(name, SETTINGS)
-            )
-    return CorpusSettings(**settings)
 
 
 @contextmanager

@@ -196,7 +196,3 @@ def _call(connection: Connection, statement: str, parameters: list[Any]) -> None
         lines = str(error).partition("\nCONTEXT:")[0].splitlines()
         sentences = " ".join(f"{line.rstrip('.')}." for line in lines)
         raise ConfigurationError(" ".join(sentences.split())) from error
-    except (psycopg.DataError, UnicodeEncodeError) as error:
-        raise ConfigurationError(
-            f"the name of a column has a NUL character or a lone surrogate: {error}"
-        ) from error
