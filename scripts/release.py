@@ -35,7 +35,7 @@ LICENCE = (ROOT / "LICENSE").read_bytes()
 SHORT_LICENCE = f"-- SPDX-License-Identifier: {PROJECT['license']}\n".encode()
 HELD_BY = {
     "textsim_db-*.whl": ("textsim_db", "sql", "migrations"),
-    "textsim_db-*.tar.gz": (".", ":!.ci"),
+    "textsim_db-*.tar.gz": (".", ":!.ci", ":!tests/released"),
 }
 """The packages have all files of these folders, and no others; as git names folders."""
 PERMITTED = re.compile(

@@ -22,7 +22,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 OUTSIDE = [
     *(
         ROOT / name
-        for name in ("README.md", "CONTRIBUTING.md", "benchmarks/README.md", "docs/llms.txt")
+        for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md", "docs/llms.txt")
     )
 ]
 
