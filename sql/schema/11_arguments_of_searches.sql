@@ -1,6 +1,11 @@
 -- Checks that many functions share: of the corpus, the language, the scope and the threshold, and that no transaction
 -- is open.
 
+-- The recipe that these functions compute.
+CREATE OR REPLACE FUNCTION textsim._recipe() RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 3;
+
 -- The corpus with a name; NULL if the name is NULL; an error if no corpus has the name.
 CREATE OR REPLACE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -12,10 +17,11 @@ BEGIN
         RAISE EXCEPTION 'corpus "%" does not exist', name
             USING ERRCODE = 'undefined_object', HINT = 'SELECT name FROM textsim.corpus lists the corpora.';
     END IF;
-    IF c.recipe <> 3 THEN
-        RAISE EXCEPTION 'corpus "%" was built by recipe %; these functions compute recipe 3',
-            name, c.recipe USING ERRCODE = 'feature_not_supported',
-                HINT = 'Create a corpus with this version of textsim-db, and index the texts again.';
+    IF c.recipe <> textsim._recipe() THEN
+        RAISE EXCEPTION 'corpus "%" was built by recipe %; these functions compute recipe %',
+            name, c.recipe, textsim._recipe() USING ERRCODE = 'feature_not_supported',
+                HINT = CASE WHEN c.recipe < textsim._recipe() THEN 'Run: textsim rebuild ' || quote_ident(name)
+                    ELSE 'Use a newer version of textsim-db.' END;
     END IF;
     -- The snapshot of a transaction that began before a rebuild still shows the old corpus.
     IF to_regclass(format('textsim.document_%s', c.id)) IS NULL THEN

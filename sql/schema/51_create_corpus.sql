@@ -233,7 +233,7 @@ BEGIN
     c.bands := bands;
     c.rows := rows;
     c.seed := seed;
-    c.recipe := 3;
+    c.recipe := textsim._recipe();
     c.language := language;
     c.stop_words_by_language := '{}';
     c.is_unique := is_unique;

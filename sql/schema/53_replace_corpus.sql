@@ -15,6 +15,8 @@ DECLARE
     old_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = old);
     new_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = new);
     moved textsim.source;
+    is_other_recipe boolean := (
+        SELECT count(DISTINCT c.recipe) = 2 FROM textsim.corpus c WHERE c.id IN (old, new));
 BEGIN
     -- Grant the rights to this one corpus. _create_relations has granted the rights to all corpora.
     PERFORM textsim._grant_like(
@@ -38,6 +40,10 @@ BEGIN
         -- Detached and dropped tables have no triggers.
         IF moved.active AND EXISTS (SELECT FROM pg_class r WHERE r.oid = moved.relation) THEN
             PERFORM textsim._make_trigger_function(moved);
+            -- The stored words are normalised by the old recipe; the rows have the whole texts.
+            IF is_other_recipe THEN
+                PERFORM textsim._enqueue(new, moved.id);
+            END IF;
         END IF;
     END LOOP;
     IF EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = old) THEN

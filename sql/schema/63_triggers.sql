@@ -78,6 +78,14 @@ BEGIN
         END IF;
         RETURN;
     END IF;
+    IF c.recipe <> textsim._recipe() THEN
+        -- Until the corpus is rebuilt, its changes wait. A unique corpus refuses them: it cannot compare them.
+        IF c.is_unique THEN
+            PERFORM textsim._corpus(c.name);
+        END IF;
+        PERFORM textsim._enqueue(c.id, source, array_remove(ARRAY[old_key, new_key], NULL));
+        RETURN;
+    END IF;
     IF operation = 'UPDATE' AND old_key COLLATE "C" <> new_key THEN
         -- A statement may shift keys along a chain, so that another row has the old key now. The log makes a
         -- worker look at both keys again.

@@ -2,8 +2,8 @@
 -- `textsim db install` runs these files again if an object of the schema is missing or changed. This file comes last,
 -- and a later step of the schema ends with `SELECT textsim._record_catalog()`.
 
--- The revisions whose clients this schema serves. A step adds its own; if older clients would fail or do harm with
--- what it changes, it removes theirs.
+-- The revisions whose clients this schema serves. Each step adds its own. A step that older clients cannot work with
+-- removes theirs.
 CREATE OR REPLACE FUNCTION textsim._served_revisions() RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN '{0001_schema}'::text[];

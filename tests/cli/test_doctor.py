@@ -63,7 +63,7 @@ def test_no_schema_and_another_schema(
     connection.execute(NEWER.encode())
     found = examine(status=1)
     assert f"revision {MADE_UP}; this version" in _facts(found, "reachable", "fault")
-    assert "pip install --upgrade textsim-db" in _facts(found, "reachable", "fault")
+    assert "install a newer version of textsim-db" in _facts(found, "reachable", "fault")
     connection.execute("DROP SCHEMA textsim CASCADE")
     found = examine(status=1)
     assert "has no schema textsim | textsim db install" in _facts(found, "reachable", "fault")

@@ -258,7 +258,8 @@ def test_a_later_version_updates_the_extension(extensible: Extensible, tmp_path:
                 connection.execute(f"CREATE EXTENSION textsim VERSION '{LAST}'".encode())
                 attach_tables(url)
                 with pytest.raises(
-                    ts.SchemaError, match=f"{LAST}.*{MADE_UP}; run: ALTER EXTENSION textsim UPDATE"
+                    ts.SchemaError,
+                    match=f"{LAST}.*{MADE_UP}; what to do: ALTER EXTENSION textsim UPDATE",
                 ):
                     ts.connect(url)
                 connection.execute("ALTER EXTENSION textsim UPDATE")

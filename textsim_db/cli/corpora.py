@@ -143,7 +143,7 @@ def rebuild(
 
     """
     with connect(database_url) as db:
-        opened = db.corpus(corpus)
+        opened = db.manage(corpus, to_rebuild=True)
         before, start = opened.config, time.monotonic()
         with progress("rebuilding", "documents") as show_done:
             rebuilt = opened.rebuild(**settings, progress=show_done)

@@ -219,6 +219,7 @@ def _problems_without_rows(
     from textsim_db.db import stored_corpus
     from textsim_db.db.engine import is_trouble
     from textsim_db.read import check_catalog
+    from textsim_db.settings.corpus_settings import RECIPE, other_recipe
 
     stored = stored_corpus.load_unchecked(db.engine, name)
     if problems := check_catalog.check_objects(db.engine, stored):
@@ -229,4 +230,6 @@ def _problems_without_rows(
             raise error
         return [Problem("corpus", name, str(error), "mend the cause, and check the corpus again")]
     remedy = f"textsim corpus drop {shown(name)}, then create and index it again"
+    if stored.config.recipe != RECIPE:
+        _, remedy = other_recipe(name, stored.config.recipe)
     return [Problem("recipe", name, str(error), remedy)]

@@ -6,6 +6,7 @@ import os
 import platform
 import secrets
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from enum import StrEnum
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
@@ -163,6 +164,9 @@ SELECT current_setting('server_version'), current_setting('server_version_num'):
     pg_catalog.pg_is_in_recovery()
 """
 # The schema's owner, and the rights that textsim.grant_reader and textsim.grant_writer give.
+_OTHER_RECIPES: Final[LiteralString] = (
+    "SELECT name, recipe FROM textsim.corpus WHERE recipe <> %s ORDER BY name"
+)
 _RIGHTS: Final[LiteralString] = """
 SELECT pg_catalog.pg_has_role(n.nspowner, 'USAGE'),
     pg_catalog.has_table_privilege('textsim.pending', 'INSERT'),
@@ -312,6 +316,17 @@ def _schema_findings(
     else:
         yield ok(f"schema textsim at revision {revision}, which serves this version")
         yield _rights_finding(connection, role)
+        yield from _recipe_findings(connection)
+
+
+def _recipe_findings(connection: Connection) -> Iterator[Finding]:
+    from psycopg.errors import InsufficientPrivilege
+
+    from textsim_db.settings.corpus_settings import RECIPE, other_recipe
+
+    with suppress(InsufficientPrivilege):
+        for name, recipe in connection.execute(_OTHER_RECIPES, [RECIPE]).fetchall():
+            yield fault(*other_recipe(shown(name), recipe))
 
 
 def _rights_finding(connection: Connection, role: str) -> Finding:

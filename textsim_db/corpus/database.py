@@ -126,7 +126,7 @@ class Database:
             Store(self._engine, self._dictionaries, stored_corpus.load(self._engine, name))
         )
 
-    def manage(self, name: str) -> Corpus:
+    def manage(self, name: str, to_rebuild: bool = False) -> Corpus:
         """Open a corpus to read its state, or to search once; faster, because no kernels are loaded.
 
         The server computes query(), neighbours() and nearest() of this corpus, if it finds the same: by
@@ -134,11 +134,19 @@ class Database:
         load the kernels. The golden signature, which shows that this machine computes the same hashes,
         is compared before the first search with kernels.
 
+        Args:
+            name: the name of the corpus.
+            to_rebuild: open also a corpus that was built by an older recipe. Until its `rebuild()` is
+                done, the other methods fail.
+
         Raises:
             CorpusNotFound: there is no corpus of this name.
             RecipeError: the corpus was built by another recipe.
         """
-        stored = stored_corpus.load(self._engine, name, check_golden=False)
+        if to_rebuild:
+            stored = stored_corpus.load_unchecked(self._engine, name)
+        else:
+            stored = stored_corpus.load(self._engine, name, check_golden=False)
         return Corpus(Store(self._engine, self._dictionaries, stored))
 
     def drop_corpus(self, name: str) -> None:

@@ -12,7 +12,7 @@ from textsim_db.db import stored_corpus
 from textsim_db.errors import ConfigurationError, suggest_settings
 from textsim_db.results import ChangeReport, Drift, ForgetReport
 from textsim_db.settings.check_values import check_several
-from textsim_db.settings.corpus_settings import CHANGEABLE, Existing, Settings
+from textsim_db.settings.corpus_settings import CHANGEABLE, RECIPE, Existing, Settings
 from textsim_db.settings.progress_bar import showing
 from textsim_db.sync import sources
 from textsim_db.sync.sources import ColumnName, TableName, names_of
@@ -162,6 +162,9 @@ class RebuildMethods(CheckedArguments):
         The other Corpus objects of this corpus read the new settings at their next search. A write
         through them raises CorpusChanged once.
 
+        A corpus that an older recipe has built gets the recipe of this version. Its stored words are
+        normalised anew, and its attached tables are compared, because their rows have the whole texts.
+
         If no stored row depends on the new settings, only the settings are stored. Examples are
         `is_unique=False`, and another threshold or recall with the same bands and rows. Other Corpus
         objects use these settings when they are opened again. Without any setting the corpus is built
@@ -187,10 +190,13 @@ class RebuildMethods(CheckedArguments):
         from textsim_db.text.left_out_words import with_guard_words
         from textsim_db.write import learn_from_sample, rebuild
 
-        config = self._current.loaded().store.corpus.config
+        is_older = self.config.recipe < RECIPE
+        if not is_older:
+            self._current.load(is_checked=True)
+        config = self.config
         changed = with_guard_words(config.changed(**settings))
         has_settings = any(value is not None for value in settings.values())
-        is_known = has_settings and not changed.learns_boilerplate
+        is_known = has_settings and not changed.learns_boilerplate and not is_older
         if is_known and self._current.read(rebuild.is_enough, changed):
             if changed != config:
                 self._current.write(rebuild.alter, changed)

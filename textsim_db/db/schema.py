@@ -118,7 +118,7 @@ def mismatch(connection: Connection, revision: str) -> Mismatch | None:
         return None
     return Mismatch(
         detail,
-        "pip install --upgrade textsim-db; or remove the schema with all its corpora: "
+        "install a newer version of textsim-db, or remove the schema with all its corpora: "
         + (f"{_DROP} in SQL" if is_extension(connection) else "textsim db downgrade base"),
     )
 
@@ -136,7 +136,7 @@ def check_installed(engine: Engine) -> None:
 
 
 def _refused(database: str, wrong: Mismatch) -> SchemaError:
-    return SchemaError(f'in database "{database}" {wrong.detail}; run: {wrong.remedy}')
+    return SchemaError(f'in database "{database}" {wrong.detail}; what to do: {wrong.remedy}')
 
 
 def is_extension(connection: Connection) -> bool:

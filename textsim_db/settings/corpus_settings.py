@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
@@ -416,11 +417,8 @@ class CorpusConfig(CorpusSettings):
     def check_recipe(self, name: str) -> None:
         """Raise `RecipeError` unless this version computes the recipe of the corpus."""
         if self.recipe != RECIPE:
-            raise RecipeError(
-                f'corpus "{name}" was built by recipe {self.recipe}; this version of textsim-db '
-                f"computes recipe {RECIPE}: use a version that computes recipe {self.recipe}, or create "
-                "the corpus again"
-            )
+            detail, remedy = other_recipe(name, self.recipe)
+            raise RecipeError(f"{detail}; what to do: {remedy}")
 
     def check_scope(self, name: str, is_given: bool) -> None:
         """Raise ConfigurationError if a scope is given to a corpus that is not scoped, or missing."""
@@ -564,3 +562,11 @@ def _shown(value: object) -> object:
         return f"{len(value)} lists of {sum(len(words) for _, words in value)} words"
     rest = ", ..." if len(value) > 5 else ""
     return f"{len(value)} words ({', '.join(value[:5])}{rest})"
+
+
+def other_recipe(name: str, recipe: int) -> tuple[str, str]:
+    """Return what is wrong with a corpus of another recipe, and what to do about it."""
+    detail = f'corpus "{name}" was built by recipe {recipe}; this version computes recipe {RECIPE}'
+    if recipe < RECIPE:
+        return detail, f"textsim rebuild {shlex.quote(name)}"
+    return detail, "use a newer version of textsim-db"

@@ -18,7 +18,7 @@ from textsim_db.sketch.sketch_texts import boilerplate_words, sketch_tokens
 from textsim_db.text.hashing import parts_of_scopes
 from textsim_db.text.numba_compiler import BoolArray, Int32Array, Int64Array
 from textsim_db.text.run_ahead import ahead
-from textsim_db.text.tokens import leave_out, tokens_of
+from textsim_db.text.tokens import leave_out, tokenize, tokens_of
 from textsim_db.text.utf8 import concatenate
 from textsim_db.write import statements, write_batch
 from textsim_db.write.band_rows import copy_new_rows
@@ -193,7 +193,9 @@ class CorpusCopier:
         rows = [OldRow(*fields) for fields in fetched]
         columns = [row.word_ids for row in rows], [row.normal_form for row in rows]
         forms = normal_forms(*columns, self._old_dictionary)
-        tokens = tokens_of([form.encode() for form in forms])
+        encoded = [form.encode() for form in forms]
+        is_same_recipe = self._old.config.recipe == self.new.config.recipe
+        tokens = tokens_of(encoded) if is_same_recipe else tokenize(encoded)
         scopes = [str(row.scope) for row in rows] if self.new.config.scoped else None
         if self._learned:
             tokens = leave_out(tokens, boilerplate_words(tokens, self.new.config))
