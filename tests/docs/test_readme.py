@@ -20,10 +20,8 @@ README = (ROOT / "README.md").read_text("utf-8")
 TEXTS = {page: page.read_text("utf-8") for page in PAGES}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 OUTSIDE = [
-    *(
-        ROOT / name
-        for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md", "docs/llms.txt")
-    )
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *(ROOT / name for name in ("benchmarks/README.md", "docs/llms.txt")),
 ]
 
 
