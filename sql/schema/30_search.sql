@@ -156,8 +156,9 @@ BEGIN
                 FROM (SELECT %1$s(textsim._stored_form($14, $15, $8), %2$s) AS shingles OFFSET 0) o)
             SELECT k.key, k.guard, k.shingle_count, k.most_similar, %3$s (
                 SELECT CASE WHEN $2 = 1 OR $2::bigint * length(f.body) > 300000
-                    THEN textsim._count_shared(
-                        (SELECT o.shingles FROM own o), textsim._shingles_of_form(f.form, $11, $12))
+                    THEN (
+                        SELECT count(DISTINCT s COLLATE "C")
+                        FROM unnest((SELECT o.shingles FROM own o)) t JOIN %8$s s ON s COLLATE "C" = t COLLATE "C")
                     ELSE (
                         SELECT count(*) FROM unnest((SELECT o.runs FROM own o)) s
                         WHERE strpos(f.body COLLATE "C", s) > 0) END
@@ -175,7 +176,9 @@ BEGIN
             CASE WHEN has_numbers THEN 'k.normal_form'
                 ELSE format('coalesce(k.normal_form, textsim._normal_form_of_%s(k.word_ids))', c.id) END,
             CASE WHEN has_numbers THEN ' END' END,
-            '_candidates_' || c.id)
+            '_candidates_' || c.id,
+            CASE c.unit WHEN 'char' THEN 'textsim._char_runs(f.form, $12)'
+                ELSE 'unnest(textsim._shingles_of_form(f.form, $11, $12))' END)
         USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form, of_siblings,
             least_score, c.unit, c.shingle_length, edge, c.id, own_ids
     LOOP
@@ -207,6 +210,9 @@ DECLARE
 BEGIN
     IF textsim._have_equal_guards(guard, other_guard) THEN
         RETURN '{}';
+    END IF;
+    IF cardinality(c.guards) = 1 THEN
+        RETURN c.guards;
     END IF;
     EXECUTE format(
         'SELECT coalesce(d.normal_form, textsim._normal_form_of_%1$s(d.word_ids)) '
