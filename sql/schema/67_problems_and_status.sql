@@ -295,6 +295,28 @@ RETURN (
     FROM textsim._partitions(relation) p (oid) JOIN pg_class c ON c.oid = p.oid
     WHERE c.relkind = 'r');
 
+-- The work of scopes(), because a plpgsql parameter and column cannot both be named scope.
+CREATE OR REPLACE FUNCTION textsim._scopes(corpus text, of_scope text)
+RETURNS TABLE (scope text, indexed bigint, as_text bigint)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+BEGIN
+    IF c.id IS NULL THEN
+        RETURN;
+    END IF;
+    IF NOT c.scoped THEN
+        RAISE EXCEPTION 'corpus "%" is not scoped', corpus
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                HINT = 'Create a corpus with scoped => true.';
+    END IF;
+    RETURN QUERY EXECUTE format(
+        'SELECT d.scope, count(*), count(*) FILTER (WHERE d.word_ids IS NULL) FROM textsim.%I d WHERE %s%s '
+        'GROUP BY d.scope ORDER BY count(*) DESC, d.scope COLLATE "C"', 'document_' || c.id,
+        CASE WHEN of_scope IS NULL THEN 'true' ELSE 'd.part = $1' END, textsim._alive(c, 'd'))
+    USING textsim._part(of_scope);
+END $$;
+
 -- How many documents a corpus has, or another of its tables; above ten thousand an estimate from some 1,000 pages.
 -- The pages of the sample stay the same, so the estimate of a corpus that does not change stays the same, too. The
 -- planner's estimate would count the space of updated documents as documents until the next ANALYZE.
@@ -418,21 +440,14 @@ COMMENT ON FUNCTION textsim.status(text)
     'outdated_since. crowded is the number of texts that were compared with some of their candidates only, as '
     'members() says. notes name the tables that a worker will compare with their documents, such as after a restore.';
 
-CREATE OR REPLACE FUNCTION textsim.scopes(corpus text) RETURNS TABLE (scope text, indexed bigint, as_text bigint)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-BEGIN
-    IF NOT c.scoped THEN
-        RAISE EXCEPTION 'corpus "%" is not scoped', corpus
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                HINT = 'Create a corpus with scoped => true.';
-    END IF;
-    RETURN QUERY EXECUTE format(
-        'SELECT d.scope, count(*), count(*) FILTER (WHERE d.word_ids IS NULL) FROM textsim.%I d WHERE true%s '
-        'GROUP BY d.scope ORDER BY count(*) DESC, d.scope COLLATE "C"', 'document_' || c.id, textsim._alive(c, 'd'));
-END $$;
-COMMENT ON FUNCTION textsim.scopes(text)
-    IS 'Returns the scopes of a corpus with the number of their documents, the largest scope first; as_text counts '
+CREATE OR REPLACE FUNCTION textsim.scopes(corpus text, scope text DEFAULT NULL)
+RETURNS TABLE (scope text, indexed bigint, as_text bigint)
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000
+BEGIN ATOMIC
+    SELECT s.scope, s.indexed, s.as_text FROM textsim._scopes($1, $2) s;
+END;
+COMMENT ON FUNCTION textsim.scopes(text, text)
+    IS 'Returns the scopes of a corpus with the number of their documents, the largest scope first; with scope, only '
+    'this one, if it has documents, and no others are read. as_text counts '
     'the documents among them whose words wait for ids. Changes that wait in the log have keys only, so they have no '
     'scope yet. Raises an error if the corpus is not scoped.';

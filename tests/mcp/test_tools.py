@@ -136,6 +136,7 @@ def test_another_scope_can_neither_be_named_nor_reached(notes: ts.Corpus) -> Non
 
     asyncio.run(main())
     assert {each.scope: each.indexed for each in notes.scopes()} == {"anna": 1, "bert": 2}
+    assert [notes.scopes(name) for name in ("bert", "none")] == [[("bert", 2, 0)], []]
 
 
 def test_an_answer_has_the_size_that_was_asked_for(db: ts.Database) -> None:

@@ -21,7 +21,7 @@ PUBLIC = {
     "stable": (
         "buckets candidates candidates_of cluster_events cluster_of common_runs containing "
         "contradictions differs jaccard judgements match_pairs matches members members_of nearest "
-        "neighbours passages passages_of signature"
+        "neighbours passages passages_of scopes signature"
     ),
     "volatile": (
         "add add_unique attach candidate_pairs clusters create_corpus detach drop_corpus "
@@ -29,7 +29,7 @@ PUBLIC = {
         "group_pairs index_pending judge lock_corpus lock_scope pairs remove revoke_all set_owner "
         "shared_passages track twins_of unjudge untrack update_clusters"
     ),
-    "stable strict": ("scopes status"),
+    "stable strict": ("status"),
 }
 """The public functions by their properties. The reference of SQL has their arguments."""
 DEFINERS = {

@@ -218,15 +218,19 @@ class StatusMethods(CheckedArguments):
         """
         return self._current.loaded().read(status.status)
 
-    def scopes(self) -> list[ScopeStatus]:
+    def scopes(self, scope: Scope | None = None) -> list[ScopeStatus]:
         """Return the scopes with the number of their documents, the largest scope first.
+
+        Args:
+            scope: only this scope, if it has documents. No others are read.
 
         Raises:
             ConfigurationError: the corpus is not scoped.
         """
         if not self.config.scoped:
             raise ConfigurationError(f'corpus "{self.name}" is not scoped')
-        return ResultList(self._current.loaded().read(status.scopes))
+        checked = None if scope is None else self._scope(scope)
+        return ResultList(self._current.loaded().read(status.scopes, checked))
 
     def activity(self) -> Activity:
         """Return the age of the oldest pending change, and the number of writes to the corpus so far."""

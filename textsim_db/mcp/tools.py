@@ -164,8 +164,7 @@ class CorpusTools:
             state = corpus.status()
             answer |= {"documents": state.indexed, "pending": state.pending}
         else:
-            counts = {each.scope: each.indexed for each in corpus.scopes()}
-            answer["documents"] = counts.get(self._scope, 0)
+            answer["documents"] = sum(each.indexed for each in corpus.scopes(self._scope))
         answer |= {"shingle": str(config.shingle), "threshold": config.threshold}
         answer |= {"is_unique": config.is_unique, "unique_from": config.unique_from}
         answer |= {

@@ -212,8 +212,8 @@ def status(store: Store) -> Status:
     return Status(*row)
 
 
-def scopes(store: Store) -> list[ScopeStatus]:
-    rows = read_rows(store.engine, statements.SCOPES, [store.corpus.name])
+def scopes(store: Store, scope: str | None) -> list[ScopeStatus]:
+    rows = read_rows(store.engine, statements.SCOPES, [store.corpus.name, scope])
     return [ScopeStatus(*row) for row in rows]
 
 

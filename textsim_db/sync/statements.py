@@ -47,7 +47,7 @@ SELECT indexed, pending, oldest_pending, failed, is_estimate, problems, as_text,
 FROM textsim.status(%s)
 """
 SCOPES: Final[LiteralString] = """
-/* textsim-db: scopes of a corpus */ SELECT scope, indexed, as_text FROM textsim.scopes(%s)
+/* textsim-db: scopes of a corpus */ SELECT scope, indexed, as_text FROM textsim.scopes(%s, %s)
 """
 ACTIVITY: Final[LiteralString] = """
 WITH waiting AS (
