@@ -6,12 +6,13 @@ large, psycopg's C build wraps it, and only its Python build raises an error.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 INT2, INT4, _INT8 = 21, 23, 20
+TEXTS, TIMESTAMPTZ = 1009, 1184
 """The oids of types, in pg_type."""
 _ARRAY_OIDS = {INT2: 1005, INT4: 1007, _INT8: 1016}
 _ELEMENTS = {np.dtype(np.int16): INT2, np.dtype(np.int32): INT4, np.dtype(np.int64): _INT8}
@@ -19,48 +20,16 @@ ARRAY_HEADER = 20
 """The bytes before the elements of an array of one dimension."""
 
 
-class Array:
-    """A NumPy array of int16, int32 or int64 as a parameter of type int2[], int4[] or int8[]."""
+class Parameter(NamedTuple):
+    """A parameter of a statement, in the binary format of its type."""
 
-    __slots__ = ("values",)
-
-    def __init__(self, values: npt.NDArray[Any]) -> None:
-        if values.dtype not in _ELEMENTS:
-            raise TypeError(f"array of {values.dtype}; expected int16, int32 or int64")
-        self.values = values
-
-    @property
-    def oid(self) -> int:
-        return _ARRAY_OIDS[_ELEMENTS[self.values.dtype]]
-
-    def dump(self) -> bytes:
-        return dump_array(self.values)
+    data: bytes
+    oid: int
 
 
-class TextArray:
-    """Texts as a parameter of type text[]; data is in the format of array_send."""
-
-    __slots__ = ("_data",)
-    oid = 1009
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def dump(self) -> bytes:
-        return self._data
-
-
-class Moment:
-    """A time as a parameter of type timestamptz; data is in the format of timestamptz_send."""
-
-    __slots__ = ("_data",)
-    oid = 1184
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def dump(self) -> bytes:
-        return self._data
+def array(values: npt.NDArray[Any]) -> Parameter:
+    """Return an array of int16, int32 or int64 as a parameter of type int2[], int4[] or int8[]."""
+    return Parameter(dump_array(values), _ARRAY_OIDS[_ELEMENTS[values.dtype]])
 
 
 def dump_array(values: npt.NDArray[Any]) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.db.binary_format import ARRAY_HEADER, INT2, INT4, Array, load_int8_array
+from textsim_db.db.binary_format import ARRAY_HEADER, INT2, INT4, Parameter, array, load_int8_array
 from textsim_db.errors import DatabaseError
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import CommonValues, common_values
@@ -357,5 +357,5 @@ def load_common(values: bytes, classes: bytes) -> CommonValues:
     return common_values(load_int8_array(values), load_int2_arrays([classes])[0])
 
 
-def common_parameters(common: CommonValues) -> tuple[Array, Array]:
-    return Array(common.values), Array(common.classes)
+def common_parameters(common: CommonValues) -> tuple[Parameter, Parameter]:
+    return array(common.values), array(common.classes)

@@ -1,6 +1,6 @@
 """Lends pooled connections: adapts them to our statements, and then restores their settings.
 
-Adapted connections accept the arrays of binary_format, without importing NumPy. Their server-side
+Adapted connections accept the parameters of binary_format, without importing NumPy. Their server-side
 cursors are closed in the client even if their CLOSE fails.
 
 A forked child opens its own connections. Two processes that share a socket would read each other's
@@ -32,28 +32,27 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.pool import PoolProxiedConnection
 
-    from textsim_db.db.binary_format import Array, Moment, TextArray
+    from textsim_db.db.binary_format import Parameter
 
 
-class _ArrayDumper(Dumper):
+class _BinaryDumper(Dumper):
     format = pq.Format.BINARY
 
-    def dump(self, obj: Array | TextArray | Moment) -> bytes:
-        return obj.dump()
+    def dump(self, obj: Parameter) -> bytes:
+        return obj.data
 
-    def get_key(self, obj: Array | TextArray | Moment, format: Any) -> Any:  # noqa: A002 - the name psycopg uses
+    def get_key(self, obj: Parameter, format: Any) -> Any:  # noqa: A002 - the name psycopg uses
         return (type(obj), obj.oid)
 
-    def upgrade(self, obj: Array | TextArray | Moment, format: Any) -> Dumper:  # noqa: A002
+    def upgrade(self, obj: Parameter, format: Any) -> Dumper:  # noqa: A002
         dumper = type(self)(type(obj))
         dumper.oid = obj.oid
         return dumper
 
 
 def register(connection: psycopg.Connection[Any]) -> None:
-    """Let a connection accept Array, TextArray and Moment as parameters; change nothing else."""
-    for name in ("Array", "TextArray", "Moment"):
-        connection.adapters.register_dumper(f"textsim_db.db.binary_format.{name}", _ArrayDumper)
+    """Let a connection accept the parameters of binary_format; change nothing else."""
+    connection.adapters.register_dumper("textsim_db.db.binary_format.Parameter", _BinaryDumper)
 
 
 class ServerCursor(psycopg.ServerCursor[tuple[Any, ...]]):

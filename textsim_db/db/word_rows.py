@@ -43,7 +43,7 @@ def fetch_ids(engine: Engine, corpus_id: int, words: Tokens, add: bool) -> Int32
 
 
 def read_texts(engine: Engine, corpus_id: int, ids: set[int]) -> dict[int, str]:
-    parameters = [binary_format.Array(np.array(sorted(ids), np.int32))]
+    parameters = [binary_format.array(np.array(sorted(ids), np.int32))]
     statement = named(statements.WORDS_BY_ID, corpus_id)
     return dict(read_rows(engine, statement, parameters, binary=True))
 
@@ -107,6 +107,6 @@ def _insert_by(connection: Connection, statement: str, words: Tokens) -> Int32Ar
     return ids
 
 
-def _parameters(words: Tokens) -> list[binary_format.Array | binary_format.TextArray]:
+def _parameters(words: Tokens) -> list[binary_format.Parameter]:
     texts = binary_rows.dump_spans(words.normal, words.starts, words.ends)
-    return [binary_format.Array(words.hashes), binary_format.TextArray(texts)]
+    return [binary_format.array(words.hashes), binary_format.Parameter(texts, binary_format.TEXTS)]

@@ -10,7 +10,7 @@ import numpy as np
 from textsim_db.cluster import linkages
 from textsim_db.cluster.join import Join
 from textsim_db.compare.match_rule import Criterion
-from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_format import array
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.read import statements
@@ -116,7 +116,7 @@ def _labels(store: Store, ids: Int64Array, criterion: Criterion | None) -> Int64
         if connection.execute(statements.IS_TRACKED, [store.corpus.id]).fetchone() == (True,):
             statement = store.corpus.statement(statements.CLUSTERS_OF_IDS)
             numbers: dict[int, int] = {}
-            for id_, cluster in connection.execute(statement, [Array(ids.astype(np.int32))]):
+            for id_, cluster in connection.execute(statement, [array(ids.astype(np.int32))]):
                 labels[places[id_]] = numbers.setdefault(cluster, len(numbers))
             return labels
         if criterion is None:

@@ -34,7 +34,7 @@ from textsim_db.compare.packed_pairs import (
     same_anywhere,
 )
 from textsim_db.compare.pair_counts import Listed, Sizes, lists
-from textsim_db.db.binary_format import Array, load_int4_array, load_int8_array
+from textsim_db.db.binary_format import array, load_int4_array, load_int8_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -132,7 +132,7 @@ class BucketScan:
         unread = np.unique(ids[~self._is_read[places]])
         if len(unread):
             documents, parts, guards = fetch_arrays(
-                connection, self._corpus, statements.PARTS_OF_IDS, [Array(unread)]
+                connection, self._corpus, statements.PARTS_OF_IDS, [array(unread)]
             )
             read = load_int4_array(documents)
             self._parts[read] = load_int8_array(parts)
@@ -314,7 +314,7 @@ def _first_values(
     is_known = np.zeros(len(ids), np.bool_)
 
     def read(connection: Connection, part: Int32Array) -> None:
-        parameters = [corpus.config.num_hashes, Array(part)]
+        parameters = [corpus.config.num_hashes, array(part)]
         row = connection.execute(statement, parameters, binary=True).fetchone()
         if row is not None and row[0] is not None:
             known_ids = load_int4_array(row[0])

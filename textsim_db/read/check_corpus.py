@@ -21,7 +21,7 @@ import numpy as np
 import psycopg
 from psycopg import errors as pg, sql
 
-from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_format import array
 from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 from textsim_db.db.engine import Connection, autocommit, is_trouble
 from textsim_db.db.statements import ALIVE, WORDS_BY_ID
@@ -199,7 +199,7 @@ class _Checker:
             self._words, missing = {}, ids
         if missing:
             cursor = self._connection.cursor(binary=True)
-            parameters = [Array(np.array(missing, np.int32))]
+            parameters = [array(np.array(missing, np.int32))]
             self._words.update(
                 cursor.execute(self.corpus.statement(WORDS_BY_ID), parameters).fetchall()
             )

@@ -16,7 +16,7 @@ import numpy as np
 
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.packed_pairs import Members, is_among, left_of, right_of
-from textsim_db.db.binary_format import Array, load_int4_array, load_int8_array
+from textsim_db.db.binary_format import array, load_int4_array, load_int8_array
 from textsim_db.db.dictionary import Dictionary
 from textsim_db.db.engine import Connection
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -129,7 +129,7 @@ class DocumentCache:
         return ROW_BYTES * len(ids) + int(size)
 
     def _execute(self, statement: LiteralString, ids: Ids) -> list[Row]:
-        return fetch(self._connection, self._corpus, statement, [Array(ids.astype(np.int32))])
+        return fetch(self._connection, self._corpus, statement, [array(ids.astype(np.int32))])
 
 
 def _size(row: Row) -> int:
@@ -198,13 +198,13 @@ class CopyFinder:
 
     def _hashes(self, ids: Int32Array) -> tuple[Int32Array, Int64Array]:
         documents, hashes = fetch_arrays(
-            self._connection, self._corpus, statements.HASHES_OF_WORDS, [Array(ids)]
+            self._connection, self._corpus, statements.HASHES_OF_WORDS, [array(ids)]
         )
         return load_int4_array(documents), load_int8_array(hashes)
 
     def _equal(self, suspects: Int32Array) -> Iterator[Ids]:
         """Compare documents word by word, and yield the classes of equal ones."""
-        parameters = [Array(suspects)]
+        parameters = [array(suspects)]
         for (ids,) in fetch(self._connection, self._corpus, statements.COPIES, parameters):
             yield np.sort(load_int4_array(ids)).astype(np.int64)
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import psycopg
 
 from textsim_db.compare.match_rule import Criterion
-from textsim_db.db.binary_format import Array, load_int4_array
+from textsim_db.db.binary_format import array, load_int4_array
 from textsim_db.db.binary_rows import load_int4_arrays
 from textsim_db.db.engine import autocommit, read_rows
 from textsim_db.db.store import Store
@@ -92,7 +92,7 @@ def without_common(store: Store, look_up: LookUp, max_documents: int) -> tuple[L
     """Return the look-up of one query without the fingerprints of more documents, and those."""
     fingerprints = look_up.buckets.values
     part = None if look_up.parts is None else int(look_up.parts[0])
-    parameters = [Array(fingerprints), part, max_documents]
+    parameters = [array(fingerprints), part, max_documents]
     statement = store.corpus.statement(statements.COMMON_FINGERPRINTS)
     ((sent,),) = read_rows(store.engine, statement, parameters, binary=True, prepare=True)
     common = load_int4_array(sent)
@@ -136,14 +136,14 @@ def read_candidates(
     is_exact = threshold is not None
     if guards is not None:
         statement = statements.CANDIDATES_FOR_MERGES
-        parameters: list[Any] = [Array(guards), Array(guards)]
-        parameters += [Array(buckets.owners()), Array(buckets.values)]
-        parameters += [Array(guards), Array(sizes), threshold]
+        parameters: list[Any] = [array(guards), array(guards)]
+        parameters += [array(buckets.owners()), array(buckets.values)]
+        parameters += [array(guards), array(sizes), threshold]
     elif len(sizes) == 1:  # without the numbers of the queries the join is a tenth quicker
         statement = statements.EXACT_CANDIDATES_OF_ONE if is_exact else statements.CANDIDATES_OF_ONE
         if of_passages:
             statement = statements.PASSAGE_CANDIDATES_OF_ONE
-        parameters = [Array(buckets.values)]
+        parameters = [array(buckets.values)]
         if is_exact:
             parameters += [int(look_up.needed[0]), int(sizes[0]), threshold]
     else:
@@ -154,9 +154,9 @@ def read_candidates(
             statement = statements.PASSAGE_CANDIDATES_OF_MANY
         # In order, neighbouring look-ups read the same pages of the index, which are in the cache.
         order = np.argsort(buckets.values)
-        parameters = [Array(buckets.owners()[order]), Array(buckets.values[order])]
+        parameters = [array(buckets.owners()[order]), array(buckets.values[order])]
         if is_exact:
-            parameters += [Array(look_up.needed), Array(sizes), threshold]
+            parameters += [array(look_up.needed), array(sizes), threshold]
     if language is not None:
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
     rows = cursor.execute(corpus.statement(statement), parameters, prepare=prepare).fetchall()
@@ -182,7 +182,7 @@ def count_shared_buckets(
     look_up = look_up_of(sketches.buckets, sketches.shingle_counts, config, None)
     statement = statements.COUNT_SHARED_BUCKETS
     parameters: list[Any] = [
-        Array(look_up.buckets.values),
+        array(look_up.buckets.values),
         int(look_up.sizes[0]),
         look_up.threshold,
     ]

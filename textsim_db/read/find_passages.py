@@ -18,7 +18,7 @@ from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.jaccard import code_points
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.shared_runs import shared_runs
-from textsim_db.db.binary_format import Array, load_int4_array
+from textsim_db.db.binary_format import Parameter, array, load_int4_array
 from textsim_db.db.engine import Connection, read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -217,10 +217,10 @@ def shared_passages(
 
 def _fingerprints_of_many(
     connection: Connection, corpus: StoredCorpus, max_documents: int | None
-) -> tuple[Array, list[int | None]]:
+) -> tuple[Parameter, list[int | None]]:
     """Return the fingerprints that more documents have, and their parts; log that there are any."""
     if max_documents is None:
-        return Array(np.empty(0, np.int32)), []
+        return array(np.empty(0, np.int32)), []
     cursor = connection.cursor(binary=True)
     statement = corpus.statement(statements.FINGERPRINTS_OF_MANY)
     ((sent, parts),) = cursor.execute(statement, [max_documents]).fetchall()
@@ -231,7 +231,7 @@ def _fingerprints_of_many(
             *(corpus.name, max_documents, len(common)),
             extra={"corpus": corpus.name, "fingerprints": len(common)},
         )
-    return Array(common), parts
+    return array(common), parts
 
 
 def _shared_with(

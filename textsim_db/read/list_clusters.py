@@ -16,7 +16,7 @@ from textsim_db.cluster.pair_groups import JudgedPairs, judged_groups
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import pack
-from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_format import array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
@@ -209,7 +209,7 @@ def _index(store: Store, sample: SampledDocuments) -> ShingleIndex:
 
 
 def _members(connection: Connection, store: Store, ids: Int64Array) -> dict[int, ComparedMember]:
-    parameters = [Array(ids.astype(np.int32))]
+    parameters = [array(ids.astype(np.int32))]
     rows = fetch(connection, store.corpus, statements.MEMBERS_TO_COMPARE, parameters)
     sample = sample_of_rows(store, len(rows), rows)
     shingles = find_shingles(sample.tokens, store.corpus.config.shingle)

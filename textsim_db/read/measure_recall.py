@@ -15,7 +15,7 @@ from textsim_db.compare.brute_force import BINS, make_index, overlaps
 from textsim_db.compare.jaccard import concatenated
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import count_shared
-from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_format import array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
@@ -85,7 +85,7 @@ class _SampleComparison:
         self._config = store.corpus.config
         self._threshold = threshold
         self._part = part
-        rows = self._execute(statements.SAMPLE_OF_IDS, [Array(sample_ids.astype(np.int32))])
+        rows = self._execute(statements.SAMPLE_OF_IDS, [array(sample_ids.astype(np.int32))])
         self._sample = StoredDocuments(self._corpus, self._vocabulary, rows)
         self._sample_rows = self._sample.rows()
         self._look_up = self._look_up_of(self._sample, np.arange(len(rows)))
@@ -189,8 +189,8 @@ class _SampleComparison:
     def _candidates(self) -> list[int]:
         """Return how many others share enough buckets with each document of the sample."""
         buckets, sizes, _, threshold, *_ = self._look_up
-        places = [Array(buckets.owners()), Array(buckets.values)]
-        parameters = [*places, Array(sizes), threshold, self._part]
+        places = [array(buckets.owners()), array(buckets.values)]
+        parameters = [*places, array(sizes), threshold, self._part]
         rows = self._execute(statements.COUNT_CANDIDATES, parameters)
         return sorted(count for (count,) in rows)
 

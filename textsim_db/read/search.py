@@ -19,7 +19,7 @@ import psycopg
 
 from textsim_db.compare.jaccard import Rows, concatenated
 from textsim_db.compare.match_rule import Criterion, values_of_pairs
-from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_format import array
 from textsim_db.db.engine import autocommit, read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -123,7 +123,7 @@ def nearest(
         _with_threshold(store, any_similarity.threshold) if store.corpus.config.is_exact else store
     )
     sketches = _sketch_one(own, text, language, part_only(part))
-    limits = [Array(sketches.buckets.values), int(sketches.shingle_counts[0]), language, part]
+    limits = [array(sketches.buckets.values), int(sketches.shingle_counts[0]), language, part]
     statement = store.corpus.statement(statements.NEAREST_CANDIDATES)
     most = 4 * count + NEAREST_AT_ONCE
     while sketches.shingle_counts[0]:

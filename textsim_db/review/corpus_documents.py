@@ -13,7 +13,7 @@ import numpy as np
 
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.corpus import Corpus
-from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_format import array
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
@@ -47,7 +47,7 @@ def random_matches(store: Store, criterion: Criterion, count: int, seed: int) ->
     ((highest,),) = read_rows(store.engine, store.corpus.statement(statements.HIGHEST_ID))
     ids = random.Random(seed).sample(range(1, highest + 1), min(count, highest))  # noqa: S311
     statement = store.corpus.statement(statements.DOCUMENTS_OF_IDS)
-    rows = read_rows(store.engine, statement, [Array(np.array(ids, np.int32))], binary=True)
+    rows = read_rows(store.engine, statement, [array(np.array(ids, np.int32))], binary=True)
     parts = np.array([row[5] for row in rows], np.int64) if store.corpus.config.scoped else None
     matches_of_rows = search.query_forms(store, forms_of_rows(store, rows), criterion, parts)
     pairs = [

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from psycopg import errors as pg
 
-from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_format import Parameter, array
 from textsim_db.db.engine import Connection, transaction, wait_at_most
 from textsim_db.db.retries import PASSING, Attempts
 from textsim_db.db.statements import QUEUE_OF_WRITERS
@@ -145,7 +145,7 @@ def _postpone(piece: Piece, tries: int = 0) -> None:
         pending_log.delete(connection, piece.entries)
 
 
-_Completion = tuple[Array, str | None, int, str]
+_Completion = tuple[Parameter, str | None, int, str]
 """The parameters of statements.COMPLETE: the word ids, the language, the id and the normal form."""
 
 
@@ -163,7 +163,7 @@ def _resolve_words(piece: Piece) -> Change:
     ):
         word_ids = all_word_ids[start:end]
         if word_ids.all():
-            documents.append((Array(word_ids), language, id_, form))
+            documents.append((array(word_ids), language, id_, form))
         else:
             word = tokens.words(start + np.flatnonzero(word_ids == 0)[:1])[0]
             reason = f'the word "{word[:40]}" has the same 64-bit hash as another one'

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import psycopg
 
-from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_format import array
 from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.sketch.ragged import Buckets, Ragged, in_parts
@@ -83,4 +83,4 @@ def delete_band_rows(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, rows: In
         buckets = (rows >> _ID_BITS).astype(np.int32)
         ids = rows.astype(np.int32)  # the low half
         statement = corpus.statement(statements.DELETE_BAND_ROWS)
-        cursor.execute(statement, [Array(buckets), Array(ids)])
+        cursor.execute(statement, [array(buckets), array(ids)])

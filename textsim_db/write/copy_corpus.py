@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import psycopg
 
-from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_format import array
 from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -189,7 +189,7 @@ class CorpusCopier:
             return self._read(connection.cursor(binary=True), ids)
 
     def _read(self, cursor: Cursor, ids: Int32Array) -> Copy:
-        fetched = cursor.execute(self._old.statement(statements.DOCUMENTS_TO_COPY), [Array(ids)])
+        fetched = cursor.execute(self._old.statement(statements.DOCUMENTS_TO_COPY), [array(ids)])
         rows = [OldRow(*fields) for fields in fetched]
         columns = [row.word_ids for row in rows], [row.normal_form for row in rows]
         forms = normal_forms(*columns, self._old_dictionary)
@@ -244,9 +244,9 @@ class CorpusCopier:
         parameters = []
         for i, id_ in zip(numbers.tolist(), ids.tolist(), strict=True):
             row, count = copy.rows[i], int(sketches.shingle_counts[i])
-            signature = Array(sketches.signatures.of(i))
+            signature = array(sketches.signatures.of(i))
             expiry = write_batch.expiry_parameter(row.expires_at)
-            prints = sketches.fingerprints and Array(sketches.fingerprints.of(i))
+            prints = sketches.fingerprints and array(sketches.fingerprints.of(i))
             guard = sketches.guard_of(i)
             columns = (row.source_id, count, row.scope, guard, expiry, signature, prints)
             parameters.append((id_, row.key, *columns, row.normal_form))
@@ -258,7 +258,7 @@ class CorpusCopier:
         new, is_there = self._ids.find(old)
         if is_there.any():
             statement = self.new.statement(statements.STORED_SIGNATURES)
-            rows = cursor.execute(statement, [Array(new[is_there])]).fetchall()
+            rows = cursor.execute(statement, [array(new[is_there])]).fetchall()
             stored = [
                 Stored(id_, None, None, None, part, None, None, signature)
                 for id_, part, signature in rows

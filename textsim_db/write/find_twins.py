@@ -23,7 +23,7 @@ from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare.jaccard import Rows, concatenated, jaccard_pairs
 from textsim_db.compare.match_rule import NOTHING_SEPARATES, Separation, which_merge
 from textsim_db.compare.packed_pairs import pack
-from textsim_db.db.binary_format import Array
+from textsim_db.db.binary_format import array
 from textsim_db.db.store import Store
 from textsim_db.read.find_candidates import CandidateRows, LookUp, look_up_of, read_candidates
 from textsim_db.read.list_pairs import KeyPairs, different_pairs
@@ -70,8 +70,8 @@ def lock_buckets(cursor: Cursor, store: Store, batch: Batch, places: Int64Array)
     sketches = batch.sketches
     buckets = _compared_buckets(sketches.buckets, sketches.shingle_counts, store.corpus.config)
     locked = np.unique(in_parts(buckets, sketches.guards).take(places).values)
-    parts = None if sketches.parts is None else Array(np.unique(sketches.parts[places]))
-    cursor.execute(statements.LOCK_BUCKETS, [store.corpus.id, Array(locked), parts])
+    parts = None if sketches.parts is None else array(np.unique(sketches.parts[places]))
+    cursor.execute(statements.LOCK_BUCKETS, [store.corpus.id, array(locked), parts])
 
 
 def find_twins(
@@ -88,7 +88,7 @@ def find_twins(
             return twins
         # This waits for the transactions that delete or change matches.
         rows = [candidates.rows[i] for i in matched]
-        ids = Array(np.array([row[0] for row in rows], np.int32))
+        ids = array(np.array([row[0] for row in rows], np.int32))
         locked = cursor.execute(store.corpus.statement(statements.LOCK_MATCHES), [ids]).fetchall()
         if {row[0]: row[1:] for row in locked} == {row[0]: (row[3], row[4]) for row in rows}:
             return twins

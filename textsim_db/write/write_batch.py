@@ -11,7 +11,7 @@ import numpy as np
 import psycopg
 from psycopg import errors as pg
 
-from textsim_db.db.binary_format import Array, Moment, load_int8_array
+from textsim_db.db.binary_format import TIMESTAMPTZ, Parameter, array, load_int8_array
 from textsim_db.db.binary_rows import (
     COPY_HEADER,
     COPY_TRAILER,
@@ -240,7 +240,7 @@ def _update(
         _replace(cursor, corpus, batch, changed, documents, source_id, is_same)
     _extend(cursor, corpus, batch, decision)
     if decision.adopted:
-        parameters = [source_id, Array(np.array(decision.adopted, np.int32))]
+        parameters = [source_id, array(np.array(decision.adopted, np.int32))]
         cursor.execute(corpus.statement(statements.ADOPT_DOCUMENTS), parameters)
 
 
@@ -251,7 +251,7 @@ def _extend(cursor: Cursor, corpus: StoredCorpus, batch: Batch, decision: _Decis
         ids = ids_by_expiry.setdefault(batch.expiry_of(i), [])
         ids.append(decision.stored[batch.keys[i]].id)
     for expiry, ids in ids_by_expiry.items():
-        parameters = [expiry_parameter(expiry), Array(np.array(ids, np.int32))]
+        parameters = [expiry_parameter(expiry), array(np.array(ids, np.int32))]
         cursor.execute(corpus.statement(statements.EXTEND_DOCUMENTS), parameters)
 
 
@@ -277,7 +277,7 @@ def _no_ids_left(corpus: StoredCorpus) -> DatabaseError:
 
 def remove_locked(cursor: Cursor, corpus: StoredCorpus, documents: Sequence[Stored]) -> int:
     if documents:
-        parameter = Array(_ids(documents).astype(np.int32))
+        parameter = array(_ids(documents).astype(np.int32))
         cursor.execute(corpus.statement(statements.DELETE_DOCUMENTS), [parameter])
         delete_band_rows(cursor, corpus, _stored_band_rows(corpus, documents))
     return len(documents)
@@ -360,9 +360,9 @@ def _replace(
     """Rewrite documents under their ids, and only the band rows that differ."""
     updates = [
         (
-            Array(batch.words_of(i)),
-            Array(batch.sketches.signatures.of(i)),
-            batch.sketches.fingerprints and Array(batch.sketches.fingerprints.of(i)),
+            array(batch.words_of(i)),
+            array(batch.sketches.signatures.of(i)),
+            batch.sketches.fingerprints and array(batch.sketches.fingerprints.of(i)),
             int(batch.sketches.shingle_counts[i]),
             batch.language_of(i),
             batch.scope_of(i),
@@ -390,8 +390,8 @@ def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int6
     return band_rows(buckets, _ids(documents))
 
 
-def expiry_parameter(expiry: bytes | None) -> Moment | None:
-    return None if expiry is None else Moment(expiry)
+def expiry_parameter(expiry: bytes | None) -> Parameter | None:
+    return None if expiry is None else Parameter(expiry, TIMESTAMPTZ)
 
 
 def _ids(documents: Sequence[Stored]) -> Int64Array:
