@@ -19,22 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from textsim_db.cli import options
 from textsim_db.cli.logs import postponed
 from textsim_db.cli.messages import confirm, print_message, print_result
 from textsim_db.cli.opening import connect, searched_text
-from textsim_db.cli.options import (
-    ARGUMENTS,
-    CHOICES,
-    METAVARS,
-    CorpusName,
-    DatabaseUrl,
-    SearchedFile,
-    SearchedText,
-    Yes,
-    choice_of,
-    number,
-    positive_number,
-)
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress_lines import counted, progress
 from textsim_db.errors import shown, suggestion
@@ -51,8 +39,8 @@ _ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 _CALL = re.compile(r"(\w)\(\)")
 """A method in a docstring, such as judge(); in a shell it is the command judge."""
 _TYPES: dict[str, tuple[type, Callable[[str], object] | None]] = {
-    "float": (float, number),
-    "int": (int, positive_number),
+    "float": (float, options.number),
+    "int": (int, options.positive_number),
     "bool": (bool, None),
 }
 """The type and the parser of an option, by the annotation of the method; any other is a text."""
@@ -205,20 +193,23 @@ def _declaration(operation: Operation) -> Callable[..., None]:
     texts: dict[str, str] = {}
     for described in (Corpus.query, Corpus.judge, getattr(Corpus, operation.method)):
         texts |= _argument_texts(described)
-    types: dict[str, tuple[Any, Any]] = {"corpus": (CorpusName, inspect.Parameter.empty)}
+    types: dict[str, tuple[Any, Any]] = {"corpus": (options.CorpusName, inspect.Parameter.empty)}
     for name, argument in [*method.parameters.items()][1:]:
         if name == "text":
-            types |= {"text": (SearchedText, None), "file": (SearchedFile, None)}
+            types |= {"text": (options.SearchedText, None), "file": (options.SearchedFile, None)}
         elif name not in _FUNCTIONS:
             default = operation.defaults.get(name, argument.default)
             argument = argument.replace(default=default)
-            types[name] = (ARGUMENTS.get(name) or _parameter(argument, texts[name]), default)
+            types[name] = (
+                options.ARGUMENTS.get(name) or _parameter(argument, texts[name]),
+                default,
+            )
     types |= {name: (annotation, None) for name, (annotation, _) in operation.variants.items()}
     if operation.asks:
-        types["yes"] = (Yes, False)
+        types["yes"] = (options.Yes, False)
     if operation.columns or operation.variants:
         types["form"] = (FormatOption, Format.TABLE)
-    types["database_url"] = (DatabaseUrl, None)
+    types["database_url"] = (options.DatabaseUrl, None)
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [
         inspect.Parameter(name, kind, default=default, annotation=annotation)
@@ -237,9 +228,9 @@ def _parameter(argument: inspect.Parameter, text: str) -> Any:
     help_text = text[0].upper() + text[1:] + "." * bool(none)
     if none and argument.default is None:
         help_text += " Default: all."
-    metavar = METAVARS.get(argument.name, "NUMBER")
-    if choices := CHOICES.get(argument.name):
-        parser, metavar = choice_of(choices), "|".join(choices)
+    metavar = options.METAVARS.get(argument.name, "NUMBER")
+    if choices := options.CHOICES.get(argument.name):
+        parser, metavar = options.choice_of(choices), "|".join(choices)
     if argument.default is argument.empty:
         metavar = metavar if choices else argument.name.upper()
         return Annotated[kind, typer.Argument(parser=parser, metavar=metavar, help=help_text)]

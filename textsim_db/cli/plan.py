@@ -7,27 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from textsim_db.cli import options, output
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import note_unknown_scope
-from textsim_db.cli.options import (
-    DatabaseUrl,
-    PartialSettings,
-    ScopeLimit,
-    number_option,
-    whole_number_option,
-    with_settings,
-)
-from textsim_db.cli.output import (
-    Format,
-    FormatOption,
-    Setting,
-    bar,
-    check_plot,
-    console,
-    table,
-    write,
-)
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import shown
 from textsim_db.results.html import count, similarity as shown_similarity
@@ -43,13 +26,13 @@ _BANDINGS_AROUND = 3
 _SHOWN_LINES = 10
 
 
-@with_settings(
+@options.with_settings(
     *("threshold", "recall", "num_hashes", "passages"),
     default="{}, or the corpus's own",
     panel=None,
 )
 def plan(
-    settings: PartialSettings,
+    settings: options.PartialSettings,
     corpus: Annotated[
         str | None,
         typer.Argument(
@@ -57,24 +40,27 @@ def plan(
         ),
     ] = None,
     documents: Annotated[
-        int, whole_number_option("Without a corpus: the expected number of documents.")
+        int, options.whole_number_option("Without a corpus: the expected number of documents.")
     ] = 1_000_000,
-    words: Annotated[float, number_option("Without a corpus: words of a document.")] = 200,
+    words: Annotated[float, options.number_option("Without a corpus: words of a document.")] = 200,
     background: Annotated[
         float,
-        number_option(
+        options.number_option(
             "Without a corpus: the similarity of unrelated documents. It is near 0 with shingles of "
             "several words, 0.1 and more with single words."
         ),
     ] = 0.05,
     sample: Annotated[
-        int, whole_number_option("With a corpus: compare this many documents with all documents.")
+        int,
+        options.whole_number_option(
+            "With a corpus: compare this many documents with all documents."
+        ),
     ] = 1000,
     seed: Annotated[
         int | None,
-        whole_number_option("With a corpus: seed of the sample. Default: a random seed."),
+        options.whole_number_option("With a corpus: seed of the sample. Default: a random seed."),
     ] = None,
-    scope: ScopeLimit = None,
+    scope: options.ScopeLimit = None,
     every: Annotated[
         bool,
         typer.Option("--all", help="Show every banding, not only those near the chosen banding."),
@@ -83,8 +69,8 @@ def plan(
         str | None,
         typer.Option(metavar="PATH", help="Draw the S-curve to a file ending in .svg or .png."),
     ] = None,
-    form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
+    form: output.FormatOption = output.Format.TABLE,
+    database_url: options.DatabaseUrl = None,
 ) -> None:
     """Show how many similar documents bands and rows find and what they cost; or measure a corpus.
 
@@ -101,7 +87,7 @@ def plan(
     - `textsim plan news --sample 2000`
 
     """
-    check_plot(plot)
+    output.check_plot(plot)
     if corpus is None:
         result = _plan_corpus_to_come(settings, words, documents, background)
     else:
@@ -111,13 +97,13 @@ def plan(
         _draw_curves(plot, result)
     if result.report is not None:
         _write_report(result.report, result.banding, form)
-    _write_options(result.options, result.threshold, every, form)
-    if form is Format.TABLE:
+    _write_options(result.choices, result.threshold, every, form)
+    if form is output.Format.TABLE:
         _show_curve(result)
 
 
 class _Plan(NamedTuple):
-    options: list[Option]
+    choices: list[Option]
     banding: Bands | None
     """None: an exact corpus."""
     threshold: float
@@ -128,20 +114,20 @@ class _Plan(NamedTuple):
 
 
 def _plan_corpus_to_come(
-    settings: PartialSettings, words: float, documents: int, background: float
+    settings: options.PartialSettings, words: float, documents: int, background: float
 ) -> _Plan:
     from textsim_db.sketch import cost_of_bands
 
-    options = cost_of_bands.plan(
+    choices = cost_of_bands.plan(
         **settings, words=words, documents=documents, background=background
     )
-    best = next(option for option in options if option.chosen)
+    best = next(option for option in choices if option.chosen)
     threshold = settings.get("threshold", DEFAULTS.threshold)
-    return _Plan(options, best.banding, threshold, threshold)
+    return _Plan(choices, best.banding, threshold, threshold)
 
 
 def _plan_existing_corpus(
-    corpus: str, settings: PartialSettings, chosen: dict[str, Any], database_url: str | None
+    corpus: str, settings: options.PartialSettings, chosen: dict[str, Any], database_url: str | None
 ) -> _Plan:
     from textsim_db.read.measure_recall import measured_options
     from textsim_db.sketch import cost_of_bands
@@ -159,50 +145,52 @@ def _plan_existing_corpus(
             note_unknown_scope(opened, chosen["scope"])
     config = opened.config
     passages = settings.get("passages", config.passages)
-    options = measured_options(report, recall, num_hashes, passages, config.shingle.unit)
-    return _Plan(options, config.banding, threshold, config.threshold, report)
+    choices = measured_options(report, recall, num_hashes, passages, config.shingle.unit)
+    return _Plan(choices, config.banding, threshold, config.threshold, report)
 
 
 def _draw_curves(path: str, result: _Plan) -> None:
     from textsim_db.sketch import recall_plots
 
-    near = [option.banding for option in _near(result.options) if option.banding is not None]
+    near = [option.banding for option in _near(result.choices) if option.banding is not None]
     first = [result.banding] if result.banding is not None else []
     bandings = first + [banding for banding in near if banding != result.banding]
     recall_plots.s_curve(path, bandings, result.threshold, result.report)
     print_message(f"drawn: {shown(path)}")
 
 
-def _near(options: list[Option]) -> list[Option]:
+def _near(choices: list[Option]) -> list[Option]:
     """Return the exact option and the bandings around the chosen one, or around the default's."""
-    exact, *bandings = options
+    exact, *bandings = choices
     chosen = [i for i, option in enumerate(bandings) if option.chosen]
     likely = [i for i, option in enumerate(bandings) if option.recall >= DEFAULTS.recall]
     place = (chosen or likely[-1:] or [0])[0]
     return [exact, *bandings[max(0, place - _BANDINGS_AROUND) : place + _BANDINGS_AROUND + 1]]
 
 
-def _write_options(options: list[Option], threshold: float, every: bool, form: Format) -> None:
-    if form is Format.TABLE and not every:
-        options = _near(options)
+def _write_options(
+    choices: list[Option], threshold: float, every: bool, form: output.Format
+) -> None:
+    if form is output.Format.TABLE and not every:
+        choices = _near(choices)
     similarities = sorted({0.3, 0.5, 0.7, 0.9, threshold})
     columns = ["bands", "rows", *(f"found at {s:g}" for s in similarities)]
-    has_passages = any(option.fingerprints for option in options)
+    has_passages = any(option.fingerprints for option in choices)
     columns += ["band rows/document", *(["fingerprints/document"] if has_passages else [])]
     columns += ["bytes/document", "candidates/document", "chosen"]
     rows: list[Sequence[Any]] = []
-    for option in options:
+    for option in choices:
         probabilities = [option.probability(s) for s in similarities]
-        candidates = Setting(float(f"{option.candidates:.3g}"))
-        mark = ("yes" if option.chosen else "") if form is Format.TABLE else option.chosen
+        candidates = output.Setting(float(f"{option.candidates:.3g}"))
+        mark = ("yes" if option.chosen else "") if form is output.Format.TABLE else option.chosen
         bands: Any = option.bands
-        if option.banding is None and form is Format.TABLE:
+        if option.banding is None and form is output.Format.TABLE:
             bands = "exact"
         fingerprints = (option.fingerprints,) if has_passages else ()
         costs = (option.band_rows, *fingerprints, option.storage, candidates)
-        of_band = "" if option.rows is None and form is Format.TABLE else option.rows
+        of_band = "" if option.rows is None and form is output.Format.TABLE else option.rows
         rows.append((bands, of_band, *probabilities, *costs, mark))
-    write(columns, rows, form)
+    output.write(columns, rows, form)
 
 
 def _show_curve(result: _Plan) -> None:
@@ -210,35 +198,37 @@ def _show_curve(result: _Plan) -> None:
 
     banding, threshold = result.banding, result.threshold
     if banding is None:
-        console().print(f"\nexact: every pair at {result.exact_from:g} or more is found")
+        output.console().print(f"\nexact: every pair at {result.exact_from:g} or more is found")
         return
     lines = [f"probability of becoming a candidate, {banding.bands} bands of {banding.rows} rows"]
     for step in range(20):
         similarity = (step + 1) / 20
         probability = banding.probability(similarity)
         mark = "  threshold" if step == round(threshold * 20) - 1 else ""
-        lines.append(f"{similarity:.2f} {bar(probability)} {shown_similarity(probability)}{mark}")
-    out = console()
+        lines.append(
+            f"{similarity:.2f} {output.bar(probability)} {shown_similarity(probability)}{mark}"
+        )
+    out = output.console()
     out.print()
     out.print(Text("\n".join(lines)))
 
 
-def _write_report(report: RecallReport, banding: Bands | None, form: Format) -> None:
+def _write_report(report: RecallReport, banding: Bands | None, form: output.Format) -> None:
     """Print the measurement; on standard error if standard output is for a program."""
     lines = _lines(report, banding)
-    if form is not Format.TABLE:
+    if form is not output.Format.TABLE:
         for line in lines:
             print_message(line)
         return
     from rich.text import Text
 
-    out = console()
+    out = output.console()
     out.print(Text("\n".join(lines)))
-    out.print(table(("similarity", "pairs"), _tenths(report.histogram)))
+    out.print(output.table(("similarity", "pairs"), _tenths(report.histogram)))
     if report.missed:
         missed = [(pair.similarity, pair.a, pair.b) for pair in report.missed[:_SHOWN_LINES]]
         title = f"missed pairs, which share no bucket ({len(report.missed):,} in all)"
-        out.print(table(("similarity", "a", "b"), missed, title))
+        out.print(output.table(("similarity", "a", "b"), missed, title))
     if report.lost:
         keys = ", ".join(f'"{shown(key)}"' for key in report.lost[:_SHOWN_LINES])
         rest = ", ..." if len(report.lost) > _SHOWN_LINES else ""
