@@ -227,7 +227,7 @@ def main() -> None:
         known = licences()
         if refused := {name: text for name, text in known.items() if not PERMITTED.match(text)}:
             raise SystemExit(f"error: licences that may not permit every use: {refused}")
-        print(f"{len(known)} run-time dependencies, with licences that permit every use")
+        print(f"{len(known)} packages at run time, with licences that permit every use")
         for version, python in pythons().items():
             start = time.monotonic()
             if python:

@@ -1,4 +1,4 @@
-"""The files of a release: what they contain, and that the wheel works in an empty environment."""
+"""The files of a release: what they contain, and that they work in an empty environment."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from scripts import release
@@ -62,7 +63,7 @@ def test_the_files_are_as_an_index_and_a_user_expect(files: list[Path], tmp_path
     assert script.read_bytes().startswith(release.SHORT_LICENCE)
 
 
-def test_the_wheel_works_in_an_empty_environment(
+def test_the_wheel_and_the_sql_file_work_in_an_empty_environment(
     files: list[Path], empty_database_url: str, tmp_path: Path
 ) -> None:
     options = ("--constraint", ROOT / "constraints.txt")
@@ -72,8 +73,10 @@ def test_the_wheel_works_in_an_empty_environment(
         Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
     )
     release.check_wheel(commands, tmp_path)
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        connection.execute(files[2].read_bytes())
     code = (
-        "import sys, textsim_db as ts; ts.install(sys.argv[1]); db = ts.connect(sys.argv[1]); "
+        "import sys, textsim_db as ts; db = ts.connect(sys.argv[1]); "
         "corpus = db.create_corpus('c'); corpus.add('a', 'a text of some words'); "
         "print(corpus.query('a text of some words'))"
     )
