@@ -8,7 +8,7 @@ CREATE TABLE memory (
     created_at timestamptz NOT NULL DEFAULT now()
 );
 SELECT textsim.create_corpus('memory', shingle => 'char:5', threshold => 0.6, recall => 1,
-    is_unique => true, scoped => true, keep_for => '30 days');
+    is_unique => true, guards => '{numbers,negations}', scoped => true, keep_for => '30 days');
 
 CREATE FUNCTION remember(tenant text, body text, force boolean DEFAULT false) RETURNS memory
 LANGUAGE plpgsql AS $$

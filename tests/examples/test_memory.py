@@ -186,7 +186,7 @@ def test_an_expired_memory_may_be_kept_again_and_a_seen_memory_lives_longer(
 def test_a_forced_memory_stands_beside_the_memory_that_it_matches(
     names: dict[str, Any], db: ts.Database, memories: Connection
 ) -> None:
-    early, late = "The train to the office leaves at 8:15", "The train to the office leaves at 9:45"
+    early, late = (f"Works from the office in Kiel on {day}" for day in ("Tuesday", "Thursday"))
 
     async def force() -> None:
         async with client_of(names) as client:
@@ -214,6 +214,12 @@ def test_a_forced_memory_stands_beside_the_memory_that_it_matches(
 
     asyncio.run(force())
     assert db.corpus("memory").check() == []
+
+
+def test_a_number_or_a_negation_makes_another_memory(memories: Connection) -> None:
+    for text in ("The train to the office leaves at 8:15", "Wants the report as a chart"):
+        for other in (text, text.replace("8:15", "9:45").replace("Wants", "Never wants")):
+            assert value(memories, "SELECT seen FROM remember('anna', %s)", [other]) == 1
 
 
 def test_a_tenant_finds_and_deletes_its_own_memories_only(names: dict[str, Any]) -> None:
