@@ -8,15 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from textsim_db.errors import MeasureError, suggestion
+from textsim_db.measures import vectors
 from textsim_db.measures.edits import levenshtein, levenshtein_similarity
 from textsim_db.measures.sets import MAX_COUNT, containment, dice, jaccard, overlap
-from textsim_db.measures.vectors import (
-    cosine_distance,
-    cosine_similarity,
-    euclidean,
-    jaccard_of_counts,
-    manhattan,
-)
 from textsim_db.settings.check_values import as_float, is_number
 
 if TYPE_CHECKING:
@@ -215,18 +209,18 @@ MEASURES: dict[str, Measure] = {
         CONTAINMENT,
         Measure("overlap", overlap, OfSets(overlaps), finds_parts=True),
         Measure("dice", dice, OfSets(dices), least_jaccard=lambda least: least / (2 - least)),
-        Measure("jaccard_of_counts", jaccard_of_counts, OfCounts(jaccards_of_counts)),
-        Measure("cosine_similarity", cosine_similarity, OfCounts(cosines)),
+        Measure("jaccard_of_counts", vectors.jaccard_of_counts, OfCounts(jaccards_of_counts)),
+        Measure("cosine_similarity", vectors.cosine_similarity, OfCounts(cosines)),
         Measure(
             "cosine_distance",
-            cosine_distance,
+            vectors.cosine_distance,
             OfCounts(angles),
             is_distance=True,
             most=90.0,
             unit="degrees",
         ),
-        Measure("euclidean", euclidean, OfCounts(euclideans), is_distance=True, most=None),
-        Measure("manhattan", manhattan, OfCounts(manhattans), is_distance=True, most=None),
+        Measure("euclidean", vectors.euclidean, OfCounts(euclideans), is_distance=True, most=None),
+        Measure("manhattan", vectors.manhattan, OfCounts(manhattans), is_distance=True, most=None),
         Measure(
             "levenshtein",
             levenshtein,

@@ -5,17 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import ClassVar, NamedTuple
 
-from textsim_db.results.html import (
-    ResultList,
-    count,
-    facts,
-    note,
-    output,
-    over_similarity,
-    rows_as_table,
-    short_repr,
-    table,
-)
+from textsim_db.results import html
 from textsim_db.results.rows import Pair
 
 
@@ -45,12 +35,12 @@ class Boilerplate(NamedTuple):
     """The shingles, the most frequent first."""
 
     def __repr__(self) -> str:
-        return short_repr(self, self._fields)
+        return html.short_repr(self, self._fields)
 
     def _repr_html_(self) -> str:
-        sample = f"{self.texts:,} different texts of {count(self.sampled, 'document')}"
-        shingles = rows_as_table(self.shingles, len(self.shingles))
-        return output(note(f"{sample}, of {self.documents:,}"), shingles)
+        sample = f"{self.texts:,} different texts of {html.count(self.sampled, 'document')}"
+        shingles = html.rows_as_table(self.shingles, len(self.shingles))
+        return html.output(html.note(f"{sample}, of {self.documents:,}"), shingles)
 
 
 class RecallReport(NamedTuple):
@@ -98,7 +88,7 @@ class RecallReport(NamedTuple):
     """A longer shingle that fits the script of the documents, such as Chinese; None if theirs fits."""
 
     def __repr__(self) -> str:
-        return short_repr(self, self._fields)
+        return html.short_repr(self, self._fields)
 
     def _repr_html_(self) -> str:
         values = [
@@ -111,11 +101,11 @@ class RecallReport(NamedTuple):
             ("documents compared with all", self.sampled),
             ("documents", self.documents),
         ]
-        missed = note("missed pairs") + rows_as_table(self.missed, len(self.missed))
-        return output(
-            facts(values),
-            over_similarity(self.histogram, self.curve, self.threshold),
-            note(
+        missed = html.note("missed pairs") + html.rows_as_table(self.missed, len(self.missed))
+        return html.output(
+            html.facts(values),
+            html.over_similarity(self.histogram, self.curve, self.threshold),
+            html.note(
                 "bars: pairs of the sample by similarity, on a logarithmic scale; line: the probability "
                 "that a pair is found; dashed: the threshold"
             ),
@@ -179,7 +169,7 @@ class Statistics:
     """Bytes of the documents, of the band rows, and of the indexes of each."""
 
     def __repr__(self) -> str:
-        return short_repr(self, (each.name for each in fields(self)))
+        return html.short_repr(self, (each.name for each in fields(self)))
 
     def _repr_html_(self) -> str:
         values = [
@@ -192,12 +182,12 @@ class Statistics:
             ("bytes", sum(self.storage.values())),
         ]
         languages = sorted(self.languages.items(), key=lambda each: -each[1])
-        return output(
-            facts(values),
-            table(("language", "documents"), languages) if languages else "",
-            over_similarity(self.similarities),
-            note("candidates of the sample by similarity, on a logarithmic scale"),
-            rows_as_table(self.frequent, len(self.frequent)),
+        return html.output(
+            html.facts(values),
+            html.table(("language", "documents"), languages) if languages else "",
+            html.over_similarity(self.similarities),
+            html.note("candidates of the sample by similarity, on a logarithmic scale"),
+            html.rows_as_table(self.frequent, len(self.frequent)),
         )
 
 
@@ -239,9 +229,9 @@ class AddReport:
     """The stored documents without words that count, such as empty texts. They match nothing."""
     some_repeated: list[str] = field(default_factory=list, repr=False, compare=False)
     """The first different keys of these documents, at most five."""
-    refused: list[Refusal] = field(default_factory=ResultList)
+    refused: list[Refusal] = field(default_factory=html.ResultList)
     """The documents that were not stored, with the reason."""
-    twins: list[Twin] = field(default_factory=ResultList)
+    twins: list[Twin] = field(default_factory=html.ResultList)
     """The documents that a unique corpus left out, each with the document that it matches."""
 
     @property
@@ -258,8 +248,10 @@ class AddReport:
         names = ("added", "replaced", "unchanged", "repeated_keys", "without_words")
         counts = [(name.replace("_", " "), getattr(self, name)) for name in names]
         counts += [("refused", len(self.refused)), ("twins", len(self.twins))]
-        tables = [rows_as_table(rows, len(rows)) for rows in (self.refused, self.twins) if rows]
-        return output(facts(counts), *tables)
+        tables = [
+            html.rows_as_table(rows, len(rows)) for rows in (self.refused, self.twins) if rows
+        ]
+        return html.output(html.facts(counts), *tables)
 
 
 @dataclass(slots=True)
@@ -310,7 +302,7 @@ class ChangeReport:
     """The documents without words among the added, replaced and unchanged. They match nothing."""
     mended: int = 0
     """The documents of a tracked corpus, if any match or cluster was wrong: all were computed anew."""
-    refused: list[Refusal] = field(default_factory=ResultList)
+    refused: list[Refusal] = field(default_factory=html.ResultList)
     """The documents that were set aside, with the reason."""
 
     @property

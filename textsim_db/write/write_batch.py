@@ -11,15 +11,8 @@ import numpy as np
 import psycopg
 from psycopg import errors as pg
 
+from textsim_db.db import binary_rows
 from textsim_db.db.binary_format import TIMESTAMPTZ, Parameter, array, load_int8_array
-from textsim_db.db.binary_rows import (
-    COPY_HEADER,
-    COPY_TRAILER,
-    Contents,
-    Identities,
-    copy_documents,
-    load_signatures,
-)
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
@@ -304,8 +297,8 @@ def insert(
     expiries = None
     if batch.expiries is not None:
         expiries = [batch.expiries[i] or b"" for i in chosen]
-    identities = Identities(ids, keys or [], source_ids, languages, scopes, expiries)
-    contents = Contents(
+    identities = binary_rows.Identities(ids, keys or [], source_ids, languages, scopes, expiries)
+    contents = binary_rows.Contents(
         sketches.shingle_counts,
         batch.word_ids,
         sketches.tokens.word_offsets,
@@ -315,9 +308,9 @@ def insert(
     if sketches.guards is not None:
         contents = contents._replace(guards=sketches.guards)
     with cursor.copy(corpus.statement(statements.COPY_DOCUMENTS)) as copy:
-        copy.write(COPY_HEADER)
-        copy.write(copy_documents(identities, contents, numbers).data)
-        copy.write(COPY_TRAILER)
+        copy.write(binary_rows.COPY_HEADER)
+        copy.write(binary_rows.copy_documents(identities, contents, numbers).data)
+        copy.write(binary_rows.COPY_TRAILER)
     copy_new_rows(cursor, corpus, batch, numbers, ids)
 
 
@@ -384,7 +377,9 @@ def _replace(
 
 def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int64Array:
     stored = [document.signature for document in documents]
-    signatures = load_signatures(stored, [document.id for document in documents], corpus.config)
+    signatures = binary_rows.load_signatures(
+        stored, [document.id for document in documents], corpus.config
+    )
     parts = np.array([d.part for d in documents], np.int64) if corpus.config.scoped else None
     buckets = in_parts(buckets_of(signatures, corpus.config), parts)
     return band_rows(buckets, _ids(documents))
