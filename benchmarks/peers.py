@@ -99,8 +99,10 @@ class TextsimDb(Peer):
         self._corpus = self._bench.db.create_corpus("peer", **self.settings)
 
     def version(self) -> str:
+        import textsim_db  # the metadata of an editable installation may be of an older version
+
         server = self._bench.number("SHOW server_version").split()[0]
-        return f"{super().version()}, PostgreSQL {server}"
+        return f"{textsim_db.__version__}, PostgreSQL {server}"
 
     def index(self, documents: Documents) -> None:
         self._corpus.add_many(documents)
