@@ -16,7 +16,7 @@ Judge = Callable[[dict[str, Any]], bool]
 
 
 class Refused(Exception):
-    """The answer of a tool is an error."""
+    """A tool answers with an error, or does not store a text; the message says why."""
 
 
 class Agent:
@@ -25,14 +25,17 @@ class Agent:
         self._says_the_same = says_the_same
 
     async def note(self, text: str) -> str | None:
-        """Keep a fact, and return its key; None if a stored text says the same."""
+        """Keep a fact, and return its key; None if a stored text says the same.
+
+        Raises Refused if a text with equal words says something else, such as < for >.
+        """
         answer = await self._call("remember", text=text)
-        if not answer["is_stored"]:
+        while not answer["is_stored"]:
             if any(map(self._says_the_same, answer["matches"])):
                 return None
+            if "note" in answer:
+                raise Refused(answer["note"])
             answer = await self._call("remember", text=text, force=True)
-            if not answer["is_stored"]:  # another agent has stored the same words meanwhile
-                return None
         key: str = answer["key"]
         for match in answer["matches"]:
             if "guards" in match:
@@ -79,7 +82,10 @@ async def main(scope: str) -> None:
     async with Client(server) as client:
         agent = Agent(client, ask)
         while text := input("note, or nothing to end: "):
-            print("  kept" if await agent.note(text) else "  known")
+            try:
+                print("  kept" if await agent.note(text) else "  known")
+            except Refused as refused:
+                print(f"  not kept: {refused}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ from tests.support.mcp import calling, tool_server
 from textsim_db.text.tokens import normal_form
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "memory"
-Agent = runpy.run_path(str(EXAMPLE / "agent.py"))["Agent"]
+NAMES = runpy.run_path(str(EXAMPLE / "agent.py"))
+Agent = NAMES["Agent"]
 
 
 def _says_the_same(match: dict[str, Any]) -> bool:
@@ -68,3 +69,16 @@ def test_agents_keep_each_fact_once(
     assert len(kept) - len(facts) <= max(3, count // 100), "near-duplicates are kept"
     assert list(corpus.doubtful("anna")) == []
     assert corpus.check() == []
+
+
+def test_an_agent_says_which_fact_is_not_kept(db: ts.Database, connection: Connection) -> None:
+    connection.execute((EXAMPLE / "facts.sql").read_bytes())
+
+    async def main() -> None:
+        async with calling(tool_server(db.corpus("facts"), "anna", write=True)) as call:
+            agent = Agent(call.client, lambda match: False)
+            await agent.note("Orders > 50 need a signature")
+            with pytest.raises(NAMES["Refused"], match="write it as a word"):
+                await agent.note("Orders < 50 need a signature")
+
+    asyncio.run(main())

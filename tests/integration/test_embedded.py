@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from tests.support.embedded import (
 )
 from tests.support.sampling import sample
 from tests.support.waiting import wait_for
+from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.db import embedded_server
 
 ROOT = Path(__file__).parents[2]
@@ -75,6 +77,15 @@ def test_a_server_is_started_joined_and_stopped(folder: Path, version: int) -> N
     assert embedded_server.stop(folder, version)
     wait_for(lambda: not is_running(pid))
     assert not embedded_server.stop(folder, version)
+
+
+def test_the_address_is_that_of_a_database_with_the_schema(folder: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "textsim_db.cli", "db", "url"]
+    environment = {**os.environ, URL_VARIABLE: ""}
+    printed = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert not re.search(r"\| +(numpy|numba)\n", printed.stderr)
+    with psycopg.connect(printed.stdout.strip()) as connection:
+        connection.execute("SELECT textsim.create_corpus('news')")
 
 
 @pytest.mark.more

@@ -157,6 +157,46 @@ def test_an_answer_has_the_size_that_was_asked_for(db: ts.Database) -> None:
     asyncio.run(main())
 
 
+def test_a_tool_goes_on_after_a_rebuild(notes: ts.Corpus, database_url: str) -> None:
+    async def main(other: ts.Corpus) -> None:
+        async with calling(tool_server(notes, "bert", write=True)) as call:
+            calls: list[tuple[float, str, dict[str, Any]]] = [
+                (0.61, "search", {"text": HARBOUR}),
+                (0.62, "remember", {"text": "Bert sleeps"}),
+                (0.63, "check_before_write", {"text": HARBOUR}),
+                (0.64, "judge", {"a": "b1", "b": "b2", "verdict": "different"}),
+                (0.65, "compare", {"a": "b1", "b": "b2"}),
+                (0.66, "passages", {"text": HARBOUR}),
+                (0.67, "doubtful", {}),
+                (0.68, "status", {}),
+                (0.69, "forget", {"keys": ["b1"]}),
+            ]
+            for threshold, name, arguments in calls:
+                other.rebuild(threshold=threshold)
+                await call(name, **arguments)
+
+    with ts.connect(database_url) as db:
+        asyncio.run(main(db.corpus("notes")))
+
+
+def test_a_forced_text_of_equal_words_is_not_stored_and_the_answer_says_why(
+    notes: ts.Corpus,
+) -> None:
+    async def main() -> None:
+        async with calling(tool_server(notes, "anna", write=True)) as call:
+            for a, b in [
+                ("The loss of the store is 5 percent", "The loss of the store is .5 percent"),
+                ("Orders > 50 need a signature", "Orders < 50 need a signature"),
+            ]:
+                await call("remember", text=a)
+                assert "note" not in await call("remember", text=b)
+                answer = await call("remember", text=b, force=True)
+                assert (answer["outcome"], answer["is_stored"]) == ("twin", False)
+                assert "write it as a word" in answer["note"]
+
+    asyncio.run(main())
+
+
 def test_the_official_client_calls_a_process(notes: ts.Corpus, database_url: str) -> None:
     async def main() -> None:
         for options, tools in ([], READING), (["--write"], READING + WRITING):
@@ -209,5 +249,8 @@ def test_a_scope_and_a_short_token_are_refused_at_the_start(
     notes: ts.Corpus, textsim: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert 'corpus "notes" is scoped' in textsim("mcp", "notes", status=2).stderr
+    for scope in ("", " "):
+        assert "--scope is empty" in textsim("mcp", "notes", "--scope", scope, status=2).stderr
+    assert "run: textsim corpus create facts" in textsim("mcp", "facts", status=2).stderr
     monkeypatch.setenv("TEXTSIM_MCP_TOKEN", "short")
     assert "16 characters" in textsim("mcp", "notes", "--http", "0", status=2).stderr

@@ -151,13 +151,13 @@ def sql() -> None:
 def url(database_url: DatabaseUrl = None) -> None:
     """Print the address of the database for psql and other clients, password included.
 
-    In a shell: psql "$(textsim db url)"
+    The embedded PostgreSQL gets the schema before. In a shell: psql "$(textsim db url)"
 
     Example: `textsim db url`
     """
     from textsim_db.db.addresses import plain_url
 
-    with _engine(database_url) as engine:
+    with _engine(database_url, embedded_schema=True) as engine:
         address = plain_url(engine.url)
     if json_option.is_given:
         print_object({"url": address})
@@ -179,13 +179,17 @@ def stop() -> None:
 
 
 @contextmanager
-def _engine(database_url: str | None) -> Iterator[Engine]:
+def _engine(database_url: str | None, embedded_schema: bool = False) -> Iterator[Engine]:
+    """Lend an engine; embedded_schema: the embedded PostgreSQL gets the schema if it is missing."""
     from textsim_db.corpus.database import resolve
+    from textsim_db.db import schema
 
     with name_origin(database_url, ConfigurationError):
-        engine, _, _ = resolve(database_url, f"textsim-db {log_options.command}")
+        engine, _, is_embedded = resolve(database_url, f"textsim-db {log_options.command}")
     try:
         with name_origin(database_url, DatabaseUnavailable):
+            if embedded_schema and is_embedded:
+                schema.ensure_installed(engine)
             yield engine
     finally:
         engine.dispose()

@@ -11,7 +11,7 @@ import typer
 from textsim_db.cli import options
 from textsim_db.cli.messages import explain, print_message
 from textsim_db.cli.opening import connect
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, CorpusNotFound, shown
 
 TOKEN_VARIABLE = "TEXTSIM_MCP_TOKEN"  # noqa: S105 - the name of a variable
 _SHORTEST_TOKEN = 16
@@ -55,8 +55,17 @@ def mcp(
             raise ConfigurationError(
                 f"{TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} characters of ASCII"
             )
+    if scope is not None and not scope.strip():
+        raise ConfigurationError(
+            "--scope is empty; all who do so would share one memory: name a user"
+        )
     with connect(database_url, is_brief=False) as db:
-        server = ToolServer(CorpusTools(db.corpus(corpus), scope), write, explain)
+        try:
+            opened = db.corpus(corpus)
+        except CorpusNotFound as error:
+            error.add_note(f"to create it, run: textsim corpus create {shown(corpus)}")
+            raise
+        server = ToolServer(CorpusTools(opened, scope), write, explain)
         if http is None:
             server.run_on_stdio()
             return

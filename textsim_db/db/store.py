@@ -15,6 +15,7 @@ from psycopg import errors as pg
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import database_errors
+from textsim_db.db.retries import OUTDATED
 from textsim_db.errors import CorpusChanged, CorpusNotFound
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class CurrentStore:
         with database_errors():
             try:
                 yield
-            except (pg.UndefinedTable, pg.ObjectNotInPrerequisiteState) as error:
+            except (*OUTDATED, pg.UndefinedFunction) as error:
                 self.load(error)
                 # Another thread may have loaded the corpus before.
                 if self.store.corpus.id != used.corpus.id:

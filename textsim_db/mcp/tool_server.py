@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from hmac import compare_digest
 from typing import Any
 
@@ -21,7 +22,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from textsim_db import __version__
-from textsim_db.errors import TextsimError, shown
+from textsim_db.errors import CorpusChanged, TextsimError, shown
 from textsim_db.mcp.tools import CorpusTools
 from textsim_db.review.server import serve_app
 
@@ -128,12 +129,18 @@ class ToolServer:
                     "scope was chosen when the server started"
                 )
         values = tool.fn_metadata.validate_arguments(arguments)
-        return await to_thread.run_sync(lambda: tool.fn(**values), limiter=self._limiter)
+        return await to_thread.run_sync(lambda: _called(tool, values), limiter=self._limiter)
 
     def _missing(self, name: str) -> str:
         if name in self._not_served:
             return f"{name} writes, and this server only reads; it writes if started with --write"
         return f'there is no tool "{shown(name[:100])}"; the tools are {", ".join(self._tools)}'
+
+
+def _called(tool: Tool, values: dict[str, Any]) -> Any:
+    with suppress(CorpusChanged):  # nothing was written, and the corpus is loaded again
+        return tool.fn(**values)
+    return tool.fn(**values)
 
 
 def _tool(method: Callable[..., str], is_reading: bool) -> Tool:

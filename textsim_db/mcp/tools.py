@@ -30,6 +30,9 @@ _LENGTHS = (2_000, 1_000, 500, 200, 100, 50)
 """The lengths to which long texts are cut, one after the other, until an answer is small enough."""
 
 _KEYS = ("key", "a", "b")
+_EQUAL_WORDS = (
+    "force stores no text with the words of a stored one: write a sign that differs as a word"
+)
 
 Answer: TypeAlias = dict[str, Any]
 Searched = Annotated[
@@ -183,7 +186,8 @@ class CorpusTools:
             str, Field(description="the key of the document whose text it replaces; none if empty")
         ] = "",
         force: Annotated[
-            bool, Field(description="store it beside a twin that means something else")
+            bool,
+            Field(description="store it beside a twin that means something else, in other words"),
         ] = False,
         max_bytes: MostBytes = 4_000,
     ) -> str:
@@ -192,7 +196,8 @@ class CorpusTools:
         outcome: `new`; `twin`: not stored, because a match says the same, whose key is returned;
         `doubtful`: stored beside matches: compare them, and call `judge`; `sibling`: stored beside
         matches whose numbers, negations or other guarded words differ; `unchanged`. If a twin means
-        something else, see its `differs`, and call again with force.
+        something else, see its `differs`, and call again with force. Only words are stored, without
+        signs such as > and the point of .5: if a twin has equal words, write such a sign as a word.
         """
         key = replaces or secrets.token_hex(_RANDOM_BYTES)
         if replaces:
@@ -205,6 +210,8 @@ class CorpusTools:
             "key": key if is_stored else answer.matches[0].key,
             "matches": self._rows(answer.matches, text),
         }
+        if force and not is_stored:
+            row["note"] = _EQUAL_WORDS
         return fitted(row, "matches", max_bytes)
 
     def judge(

@@ -100,7 +100,8 @@ class Explanation:
     parts: list[Part]
     """Both texts from start to end, as runs of equal and of different words."""
     distinctions: list[str]
-    """The kinds of the different words: "dates", "negations", "numbers", "numerals", "symbols", "units".
+    """The kinds of the different words: "dates", "letters", "negations", "numbers", "numerals",
+    "symbols", "units".
 
     It is empty if other words differ. Both texts of such a pair may be needed.
     """
@@ -140,7 +141,8 @@ class PairDifferences(NamedTuple):
     parts: list[Part]
     """Both texts from start to end, as runs of equal and of different words."""
     distinctions: list[str]
-    """The kinds of the different words: "dates", "negations", "numbers", "numerals", "symbols", "units".
+    """The kinds of the different words: "dates", "letters", "negations", "numbers", "numerals",
+    "symbols", "units".
 
     It is empty if other words differ.
     """

@@ -51,7 +51,8 @@ class Differences(NamedTuple):
     parts: list[Part]
     """The runs of words."""
     distinctions: list[str]
-    """The kinds of the different words: "dates", "negations", "numbers", "numerals", "symbols", "units".
+    """The kinds of the different words: "dates", "letters", "negations", "numbers", "numerals",
+    "symbols", "units".
 
     Both texts of such a pair may be needed. If no words differ, but operators, currencies or other
     symbols do, it is "symbols"; so are words with other signs at the end, such as "c" and "c++". It is

@@ -1,4 +1,4 @@
-"""Small differences that may decide: numbers, numerals, units, dates, negations and symbols.
+"""Small differences that may decide: numbers, numerals, letters, units, dates, negations and symbols.
 
 The lists hold frequent words, as they stand in normal forms. A date that means something else in another
 of these languages is left out. Numerals are those of four languages. Negations are those of guards.
@@ -151,9 +151,9 @@ def _kinds_of_words(one: str, other: str) -> set[str]:
             return {"symbols"}
         if _without_digits(one) == _without_digits(other):
             return {"numbers" if _has_digit(one + other) else "numerals"}
-        is_unit = {one, other} <= set(_UNITS.split())
-        is_letter = len(one) == len(other) == 1 and one.isalpha() and other.isalpha()
-        if is_unit or (is_letter and one.isascii() and other.isascii()):
+        if len(one) == len(other) == 1 and (one + other).isascii() and (one + other).isalpha():
+            return {"letters"}
+        if {one, other} <= set(_UNITS.split()):
             return {"units"}
         if "" in kinds and _are_inflected(one, other):
             return {INFLECTIONS}
