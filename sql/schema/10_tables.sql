@@ -258,7 +258,6 @@ CREATE TABLE IF NOT EXISTS textsim.tracked (
     threshold double precision NOT NULL CHECK (threshold > 0 AND threshold <= 1),  -- least similarity of a match
     -- queue: a worker updates the clusters; inline: the transaction that writes documents updates them
     mode text NOT NULL CHECK (mode IN ('queue', 'inline')),
-    tracked_at timestamptz NOT NULL DEFAULT now(),  -- since when the corpus is tracked
     keep_events interval CHECK (keep_events > '0')  -- how long events are kept; NULL: as long as the corpus is tracked
 );
 COMMENT ON TABLE textsim.tracked
@@ -278,7 +277,7 @@ COMMENT ON TABLE textsim.node
 CREATE TABLE IF NOT EXISTS textsim.match (
     a integer NOT NULL,  -- the node with the lower id
     b integer NOT NULL,  -- the node with the higher id
-    similarity double precision NOT NULL,  -- exact similarity of their documents
+    similarity double precision NOT NULL,  -- exact similarity of their documents; 2 if they were judged the same
     since timestamptz,  -- when an update found the match, if it is below unique_from of a unique corpus
     CHECK (a < b AND (similarity > 0 AND similarity <= 1 OR similarity = 2))
 );

@@ -43,19 +43,6 @@ BEGIN
         (SELECT unnest(new_buckets) EXCEPT ALL SELECT unnest(old_buckets)));
 END $$;
 
--- The id of a new document; an error if the corpus has no more ids.
-CREATE OR REPLACE FUNCTION textsim._checked_id(id bigint, corpus_id integer) RETURNS integer
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF id > 2147483647 THEN
-        RAISE EXCEPTION 'corpus "%" has given out all its % ids of documents',
-            (SELECT c.name FROM textsim.corpus c WHERE c.id = corpus_id), 2147483647
-            USING ERRCODE = 'sequence_generator_limit_exceeded',
-                HINT = 'Run textsim rebuild: it gives the documents new ids without gaps.';
-    END IF;
-    RETURN id;
-END $$;
-
 -- The document that has a key, before it is written. The outcome is written, if it is new; twin, if others keep it out;
 -- NULL, if it was stored before.
 DO $do$ BEGIN

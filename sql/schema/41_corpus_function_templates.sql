@@ -107,9 +107,9 @@ BEGIN
         id, shingle_count, expires_at, source_id, forced, key, language, scope, guard, word_ids, signature,
         fingerprints, normal_form)
     VALUES (
-        textsim._checked_id(nextval('textsim.document_{id}_id_seq'), {id}), sketched.shingle_count,
-        document_expires_at, source, {forced}, document_key, textsim._first_language(c, form), document_scope,
-        sketched.guard, CASE form WHEN '' THEN '{}'::integer[] END, sketched.signature, {fingerprints},
+        nextval('textsim.document_{id}_id_seq'), sketched.shingle_count, document_expires_at, source, {forced},
+        document_key, textsim._first_language(c, form), document_scope, sketched.guard,
+        CASE form WHEN '' THEN '{}'::integer[] END, sketched.signature, {fingerprints},
         nullif(form, ''))
     ON CONFLICT (key) DO NOTHING
     RETURNING id, 'written', fingerprints INTO stored.id, stored.outcome, own_fingerprints;

@@ -106,7 +106,7 @@ BEGIN
                 c.passages IS NOT NULL)) i (pattern, suffix, uniqueness, columns, exists)
         WHERE i.exists;
     RETURN QUERY SELECT 'sequence', document || '_id_seq', format(
-        'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id', document || '_id_seq', document);
+        'CREATE SEQUENCE textsim.%I AS integer OWNED BY textsim.%I.id', document || '_id_seq', document);
     RETURN QUERY SELECT 'sequence', s.name, format('CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.id', s.name, document)
         FROM (SELECT format('twin_%s_seq', c.id) AS name) s WHERE c.is_unique;
 END $$;

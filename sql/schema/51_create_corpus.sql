@@ -53,16 +53,6 @@ RETURN (
     WHERE textsim._pair_recall(threshold, num_hashes / r, r) >= recall
 );
 
--- Raise an error: a transaction has created or dropped too many corpora.
-CREATE OR REPLACE FUNCTION textsim._raise_full_lock_table(cause text) RETURNS void
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RAISE EXCEPTION 'the server has no room for the locks of this transaction: %', cause
-        USING ERRCODE = 'out_of_memory',
-            DETAIL = 'Each corpus that a transaction creates or drops takes some fifteen locks until its end.',
-            HINT = 'Commit after every few hundred corpora. One corpus with scoped => true serves many tenants.';
-END $$;
-
 -- Remove a corpus; an error if a table is attached to it, unless that table was dropped.
 CREATE OR REPLACE FUNCTION textsim._drop_corpus(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -86,8 +76,6 @@ BEGIN
     DELETE FROM textsim.judgement j
     WHERE j.origin = first_id
         AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = first_id);
-EXCEPTION WHEN out_of_memory THEN
-    PERFORM textsim._raise_full_lock_table(SQLERRM);
 END $$;
 
 -- Store a corpus with its tables, and return its id; the settings are complete and checked.
@@ -123,8 +111,6 @@ BEGIN
     END IF;
     PERFORM textsim._create_relations(corpus_id);
     RETURN corpus_id;
-EXCEPTION WHEN out_of_memory THEN
-    PERFORM textsim._raise_full_lock_table(SQLERRM);
 END $$;
 
 -- The distinct words of texts in normal form, sorted.

@@ -28,7 +28,7 @@ BEGIN
             ('removed', 'at', '', 'at'))
             i (pattern, suffix, uniqueness, columns);
     RETURN QUERY SELECT 'sequence', format('node_%s_id_seq', corpus_id), format(
-        'CREATE SEQUENCE textsim.%I OWNED BY textsim.%I.node',
+        'CREATE SEQUENCE textsim.%I AS integer OWNED BY textsim.%I.node',
         format('node_%s_id_seq', corpus_id), 'node_' || corpus_id);
 END $$;
 

@@ -18,18 +18,16 @@ SELECT count(textsim.drop_corpus(c.name)) FROM (SELECT name FROM textsim.corpus 
 """
 
 
-def test_too_many_corpora_in_a_transaction_name_the_way_out(
+def test_too_many_corpora_in_a_transaction_leave_nothing(
     db: ts.Database, connection: Connection
 ) -> None:
-    with pytest.raises(pg.OutOfMemory, match="no room for the locks of this tr") as raised:
+    with pytest.raises(pg.OutOfMemory):
         connection.execute(CREATE, [1, 2000])
-    assert "Commit after every few hundred corpora" in str(raised.value.diag.message_hint)
     assert value(connection, "SELECT count(*) FROM textsim.corpus") == 0
     for first in range(0, 1500, 150):
         connection.execute(CREATE, [first, first + 149])
-    with pytest.raises(pg.OutOfMemory) as raised:
+    with pytest.raises(pg.OutOfMemory):
         connection.execute(DROP, [1500])
-    assert "Commit after every few hundred corpora" in str(raised.value.diag.message_hint)
     for _ in range(10):
         assert connection.execute(DROP, [150]).fetchall() == [(150,)]
     assert db.corpora() == []

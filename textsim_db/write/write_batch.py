@@ -253,19 +253,13 @@ def next_ids(cursor: Cursor, corpus: StoredCorpus, count: int) -> Int64Array:
     try:
         row = cursor.execute(corpus.statement(statements.NEXT_IDS), [count]).fetchone()
     except pg.SequenceGeneratorLimitExceeded as error:
-        raise _no_ids_left(corpus) from error
+        message = (
+            f'corpus "{corpus.name}" has given out all {MAX_ID:,} ids of documents; rebuild it, which '
+            f"numbers its documents from 1 again: textsim rebuild {shlex.quote(corpus.name)}"
+        )
+        raise DatabaseError(message) from error
     assert row is not None
-    ids = np.sort(load_int8_array(row[0]))
-    if len(ids) and ids[-1] > MAX_ID:
-        raise _no_ids_left(corpus)
-    return ids
-
-
-def _no_ids_left(corpus: StoredCorpus) -> DatabaseError:
-    return DatabaseError(
-        f'corpus "{corpus.name}" has given out all {MAX_ID:,} ids of documents; rebuild it, which '
-        f"numbers its documents from 1 again: textsim rebuild {shlex.quote(corpus.name)}"
-    )
+    return np.sort(load_int8_array(row[0]))
 
 
 def remove_locked(cursor: Cursor, corpus: StoredCorpus, documents: Sequence[Stored]) -> int:
