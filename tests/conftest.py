@@ -144,7 +144,7 @@ def compiled_kernels(request: pytest.FixtureRequest) -> None:
     if worker.get("textsim_uncompiled"):
         first, processes = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
         with (
-            _open_server(request.config, _server_names(request.config)[-1]) as server,
+            open_server(request.config, _server_names(request.config)[-1]) as server,
             server.clone() as address,
             textsim_db.connect(address) as database,
         ):
@@ -240,12 +240,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """The server of this test; every test that uses a database runs once on each server."""
-    with _open_server(request.config, request.param) as server:
+    with open_server(request.config, request.param) as server:
         yield server
 
 
 @contextmanager
-def _open_server(config: pytest.Config, name: str) -> Iterator[Server]:
+def open_server(config: pytest.Config, name: str) -> Iterator[Server]:
     """Start or join a server of the run that has the template."""
     folder = config.stash[FOLDER]
     with ExitStack() as stack:

@@ -102,7 +102,8 @@ def test_changes_by_every_kind_of_statement_are_indexed(
         if name == "merge" and connection.info.server_version < 150000:
             continue  # MERGE came with PostgreSQL 15
         connection.execute("TRUNCATE t; INSERT INTO t TABLE at_first")
-        db.worker().run(until_idle=True)
+        if mode == "queue":  # mode inline has indexed the rows
+            db.worker().run(until_idle=True)
         run_statements(connection, statements)
         if mode == "inline" and name != "a chain of keys":
             # Mode inline indexes a change within its transaction.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +12,12 @@ import psycopg
 import pytest
 
 import textsim_db as ts
+from tests.conftest import open_server
 from tests.support.dumps import UTF8, answers, check, fill, run_command
 from tests.support.roles import Stage, new_role, new_stage
 from tests.support.sampling import sample
-from tests.support.servers import Server, programs_of, run_server
+from tests.support.servers import EMBEDDED_VERSIONS, Server, programs_of, run_server
 
-VERSIONS = (15, 16, 18)
-"""Versions whose programs come with the package or with the operating system."""
 FORMATS = sample(["custom", "plain"], 2)
 
 
@@ -77,19 +76,20 @@ def check_dump_of_schemas(server: Server, stage: Stage, file: str) -> None:
                 run_command(*psql, "-f", file, url)
 
 
-@pytest.fixture(scope="module")
-def servers() -> Iterator[dict[int, Server]]:
-    """A server of each version whose programs are installed."""
-    programs_by_version = {version: programs_of(version) for version in VERSIONS}
-    with ExitStack() as stack:
-        servers_by_version = {}
-        for version, folder in programs_by_version.items():
-            if folder is not None and (folder / "pg_dump").exists():
-                directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ts-")))
-                directory.chmod(0o755)
-                url = stack.enter_context(run_server(folder, directory))
-                servers_by_version[version] = Server(url, f"dump{version}_")
-        yield servers_by_version
+@contextmanager
+def server_of(config: pytest.Config, version: int) -> Iterator[Server]:
+    """A server of the run, or else of programs that are installed."""
+    if version in EMBEDDED_VERSIONS:
+        with open_server(config, str(version)) as server:
+            yield server
+        return
+    folder = programs_of(version)
+    if folder is None or not (folder / "pg_dump").exists():
+        pytest.skip(f"needs the programs of PostgreSQL {version}")
+    with tempfile.TemporaryDirectory(prefix="ts-") as directory:
+        Path(directory).chmod(0o755)
+        with run_server(folder, Path(directory)) as url:
+            yield Server(url, f"dump{version}_")
 
 
 @pytest.mark.more
@@ -103,14 +103,14 @@ def servers() -> Iterator[dict[int, Server]]:
     ],
 )
 def test_a_dump_is_restored_on_a_newer_server(
-    servers: dict[int, Server], old: int, new: int, form: str
+    pytestconfig: pytest.Config, old: int, new: int, form: str
 ) -> None:
-    if missing := {old, new} - servers.keys():
-        pytest.skip(f"needs the programs of PostgreSQL {min(missing)}")
     with ExitStack() as stack:
-        stage = stack.enter_context(new_stage(servers[old]))
+        source, target = (
+            stack.enter_context(server_of(pytestconfig, version)) for version in (old, new)
+        )
+        stage = stack.enter_context(new_stage(source))
         fill(stage)
-        target = servers[new]
         for role in (stage.owner, stage.reader, stage.writer, stage.other):
             stack.enter_context(new_role(target, role))
         url = stack.enter_context(target.database(UTF8))

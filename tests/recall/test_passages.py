@@ -17,10 +17,10 @@ from textsim_db.text.tokens import normal_form
 pytestmark = pytest.mark.more
 
 WORDS = 13
-QUOTATIONS = 2000
+QUOTATIONS = 500
 MOST_WORDS = 200
 """The words of the longest quotation."""
-LIMITS = {"arxiv": 5000, "licences": 1500, "articles": 1000, "languages": 7500, "scripture": 866}
+LIMITS = {"arxiv": 1500, "licences": 500, "articles": 300, "languages": 2500, "scripture": 300}
 """The real texts, by file: how many of its documents are read."""
 _SEPARATORS = (" ", "\n", ", ", ";\n\n", " -- ", "\t(", "... ")
 

@@ -13,8 +13,9 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import psycopg
 import pytest
@@ -56,7 +57,7 @@ class Server:
     """The address of a database from which databases are created."""
     prefix: str
     """The start of the name of every database created here: two runs never use the same names."""
-    _numbers: Iterator[int] = field(default_factory=itertools.count)
+    _numbers: ClassVar[Iterator[int]] = itertools.count()
 
     def address(self, database: str) -> str:
         """Return the address of another database of the server."""
