@@ -5,9 +5,11 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import FastAPI, Header, HTTPException, Response
+from fastapi import FastAPI, Header, HTTPException, Request, Response
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from sqlalchemy import make_url, select, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -26,6 +28,16 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 app = FastAPI(lifespan=lifespan)
+
+
+@app.exception_handler(DBAPIError)
+async def refuse(request: Request, error: DBAPIError) -> JSONResponse:
+    """Answer 422 to a value that is no text or number of PostgreSQL, such as one with NUL."""
+    if not str(getattr(error.orig, "sqlstate", "")).startswith(
+        "22"
+    ):  # the class of data exceptions
+        raise error
+    return JSONResponse({"detail": "a value is too long, or has a character that is no text"}, 422)
 
 
 class Base(DeclarativeBase): ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import runpy
 from collections import Counter
@@ -76,9 +77,9 @@ class Client:
         self._http = http
 
     async def post(self, tenant: str, body: str, **more: Any) -> tuple[int, dict[str, Any]]:
-        response = await self._http.post(
-            "/memories", json={"body": body, **more}, headers={"X-Tenant": tenant}
-        )
+        headers = {"X-Tenant": tenant, "Content-Type": "application/json"}
+        content = json.dumps({"body": body, **more})
+        response = await self._http.post("/memories", content=content, headers=headers)
         return response.status_code, response.json()
 
     async def find(self, tenant: str, like: str) -> list[int]:
@@ -231,6 +232,17 @@ def test_a_tenant_finds_and_deletes_its_own_memories_only(names: dict[str, Any])
             assert await client.find("anna", THINGS[0] + "!") == [memory["id"]]
             assert await client.delete("anna", memory["id"]) == 204
             assert await client.find("anna", THINGS[0]) == []
+            assert (await client.post("anna", THINGS[0]))[0] == 201
+
+    asyncio.run(ask())
+
+
+def test_a_value_that_cannot_be_stored_is_refused(names: dict[str, Any]) -> None:
+    async def ask() -> None:
+        async with client_of(names) as client:
+            for tenant, body in [("anna", "a\0b"), ("anna", "a\ud800b"), ("a" * 300, "a")]:
+                assert (await client.post(tenant, body))[0] == 422
+            assert await client.delete("anna", 10**20) == 422
             assert (await client.post("anna", THINGS[0]))[0] == 201
 
     asyncio.run(ask())
