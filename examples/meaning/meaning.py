@@ -1,5 +1,6 @@
 """Show the matches by words and by meaning, and the guards, on the facts of facts.txt."""
 
+import argparse
 import logging
 from collections.abc import Callable, Sequence
 from itertools import combinations
@@ -36,12 +37,15 @@ def add(connection: psycopg.Connection[Any], bodies: Sequence[str]) -> list[int]
     return [connection.execute(statement, row).fetchall()[0][0] for row in rows]
 
 
-def find(connection: psycopg.Connection[Any], ids: Sequence[int]) -> dict[tuple[int, int], Found]:
+def find(
+    connection: psycopg.Connection[Any], ids: Sequence[int], least_cosine: float
+) -> dict[tuple[int, int], Found]:
     """Ask for the similar facts of each fact, and return the pairs that words or meaning finds."""
     found: dict[tuple[int, int], Found] = {}
     for fact_id in ids:
         rows = connection.execute(
-            "SELECT id, similarity, cosine, differs <> '{}' FROM similar_facts(%s)", [fact_id]
+            "SELECT id, similarity, cosine, differs <> '{}' FROM similar_facts(%s, %s)",
+            [fact_id, least_cosine],
         )
         for other, *pair in rows:
             found[min(fact_id, other), max(fact_id, other)] = tuple(pair)
@@ -65,7 +69,10 @@ def figures(
     return table
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=f"{__doc__} The table is emptied first.")
+    parser.add_argument("least_cosine", type=float, nargs="?", default=0.7)
+    least_cosine = parser.parse_args(arguments).least_cosine
     lines = (FOLDER / "facts.txt").read_text("utf-8").splitlines()
     facts = [line.split(" | ") for line in lines]
     with ts.connect() as db, psycopg.connect(db.url) as connection:
@@ -73,7 +80,7 @@ def main() -> None:
         ids = iter(add(connection, [body for fact in facts for body in fact]))
         groups = [[next(ids) for _ in fact] for fact in facts]
         same = {pair for group in groups for pair in combinations(group[:SAME], 2)}
-        found = find(connection, [fact_id for group in groups for fact_id in group])
+        found = find(connection, [fact_id for group in groups for fact_id in group], least_cosine)
         print("found by  guards  precision  recall")
         for name, guards, precision, recall in figures(found, same):
             print(f"{name:<9} {guards:<6} {precision:10.2f} {recall:7.2f}")

@@ -1,6 +1,6 @@
 """Says of which open issue an issue is possibly a duplicate, unless that is too often wrong."""
 
-import sys
+import argparse
 from typing import Any
 
 import psycopg
@@ -33,6 +33,7 @@ def judge(connection: psycopg.Connection[Any], issue: int, is_same: bool | None 
         [issue],
     ).fetchone()
     if row is None:
+        print(f"#{issue}: no open issue is similar")
         return
     other, *bodies = row
     if is_same is None:
@@ -42,19 +43,24 @@ def judge(connection: psycopg.Connection[Any], issue: int, is_same: bool | None 
     connection.execute("SELECT textsim.judge('issue', %s, %s, %s)", pair)
 
 
-def main(command: str, *issues: str) -> None:
-    with ts.connect() as db:
-        if command == "learn":
-            db.corpus("issue").rebuild()
-            return
-        with psycopg.connect(db.url, autocommit=True) as connection:
-            least = least_similarity(connection)
-            for issue in map(int, issues):
-                if command == "judge":
-                    judge(connection, issue)
-                elif sentence := say(connection, issue, least):
-                    print(f"#{issue}: {sentence}")
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", choices=["learn", "judge", "say"])
+    parser.add_argument("issue", type=int, nargs="*")
+    given = parser.parse_args(arguments)
+    with ts.connect() as db, psycopg.connect(db.url, autocommit=True) as connection:
+        if given.command == "learn":
+            corpus = db.corpus("issue")
+            corpus.rebuild()
+            count = len(corpus.config.boilerplate_values or ())
+            print(f"left out: {count} phrases that many of {len(corpus)} issues share")
+        least = least_similarity(connection)
+        for issue in given.issue:
+            if given.command == "judge":
+                judge(connection, issue)
+            elif given.command == "say":
+                print(f"#{issue}: {say(connection, issue, least) or 'nothing to say'}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

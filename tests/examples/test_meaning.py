@@ -35,8 +35,11 @@ def facts(
 def test_the_page_shows_the_figures_of_the_example(
     facts: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    facts["main"]()
+    facts["main"](["0.99"])
+    strict = capsys.readouterr().out
+    facts["main"]([])
     printed = capsys.readouterr().out
+    assert strict != printed
     assert printed in PAGE.read_text("utf-8")
     rows = {tuple(line.split()[:2]): line.split()[2:] for line in printed.splitlines()[1:]}
     assert float(rows["words", "yes"][0]) == 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psycopg
+import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
@@ -103,6 +104,26 @@ def test_what_is_said_is_as_often_right_as_wanted(
     assert right >= 0.75 * len(said)
     assert right >= repeats / 4
     assert corpus.check() == []
+
+
+def test_a_command_says_what_it_did(
+    connection: Connection,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    connection.execute((EXAMPLE / "schema.sql").read_bytes())
+    monkeypatch.setenv("TEXTSIM_DATABASE_URL", database_url)
+    for command, printed in [
+        ("learn", "left out: 0 phrases that many of 0 issues share"),
+        ("say 99", "#99: nothing to say"),
+        ("judge 99", "#99: no open issue is similar"),
+    ]:
+        NAMES["main"](command.split())
+        assert capsys.readouterr().out == f"{printed}\n"
+    for command in ("say abc", "tell 99"):
+        with pytest.raises(SystemExit):
+            NAMES["main"](command.split())
 
 
 def test_nothing_is_said_that_judgements_do_not_support(connection: Connection) -> None:
