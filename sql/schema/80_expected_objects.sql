@@ -6,7 +6,7 @@
 -- removes theirs.
 CREATE OR REPLACE FUNCTION textsim._served_revisions() RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN '{0001_schema}'::text[];
+RETURN '{0001_schema,0002_leave_equal_documents}'::text[];
 
 CREATE TABLE IF NOT EXISTS textsim.installed (
     kind text NOT NULL,  -- kind of the object, as pg_identify_object() says it

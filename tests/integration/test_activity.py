@@ -88,13 +88,13 @@ def test_long_statements_begin_with_a_description(db: ts.Database) -> None:
 
 def test_a_migration_begins_with_a_description(db: ts.Database) -> None:
     def migration() -> bool:
-        return "migration remove.sql" in descriptions(durations)
+        return f"migration {schema.head()}.down.sql" in descriptions(durations)
 
     with (
         watch_statements(db.url) as durations,
         psycopg.connect(db.url, application_name="other") as other,
     ):
-        other.execute("LOCK TABLE textsim.source")
+        other.execute("LOCK TABLE textsim.installed")
         migrating = threading.Thread(target=schema.downgrade, args=(db.engine, "-1"))
         migrating.start()
         try:

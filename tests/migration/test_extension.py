@@ -20,6 +20,7 @@ from sqlalchemy import make_url
 import textsim_db as ts
 from tests.support.catalog import CATALOG, schema_catalog
 from tests.support.dumps import UTF8, check, fill, run_command
+from tests.support.released import Release, each_release
 from tests.support.roles import FOX, TEXTS, Stage, as_role, new_stage
 from tests.support.servers import SYSTEM_PROGRAMS, Server, programs_of, run_server
 from tests.support.steps import LAST, MADE_UP, NEWER, later_step
@@ -40,9 +41,9 @@ class Extensible(Server):
     variables: tuple[str, ...] = ()
     """Variables of the Makefile, which installs the files for this server."""
 
-    def install(self, root: Path) -> None:
-        """Install the files of the extension from a checkout."""
-        run_command("make", "-C", str(root / "sql" / "extension"), "install", *self.variables)
+    def install(self, folder: Path) -> None:
+        """Install the files of the extension from a folder sql."""
+        run_command("make", "-C", str(folder / "extension"), "install", *self.variables)
 
     @contextmanager
     def database(self, options: str, copies_files: bool = False) -> Iterator[str]:
@@ -105,7 +106,7 @@ def extensible(server: Server, folder: Path, request: pytest.FixtureRequest) -> 
         )
     else:
         extensible = request.getfixturevalue("system_server")
-    extensible.install(ROOT)
+    extensible.install(ROOT / "sql")
     return extensible
 
 
@@ -252,7 +253,7 @@ def test_a_later_version_updates_the_extension(extensible: Extensible, tmp_path:
         extensible.database(UTF8) as new_url,
         extensible.database(UTF8) as restored_url,
     ):
-        extensible.install(root)
+        extensible.install(root / "sql")
         try:
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(f"CREATE EXTENSION textsim VERSION '{LAST}'".encode())
@@ -292,7 +293,31 @@ def test_a_later_version_updates_the_extension(extensible: Extensible, tmp_path:
             check_restore_of_an_older_version(extensible, url, dump)
             check_drop(url)
         finally:
-            extensible.install(ROOT)
+            extensible.install(ROOT / "sql")
+
+
+@pytest.mark.more
+@each_release
+def test_a_released_extension_is_updated_and_goes_back(
+    extensible: Extensible, release: Release
+) -> None:
+    extensible.install(release.sql)
+    extensible.install(ROOT / "sql")
+    with extensible.database(UTF8) as url, extensible.database(UTF8) as new_url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"CREATE EXTENSION textsim VERSION '{release.revision}'".encode())
+            attach_tables(url)
+            released = schema_catalog(url)
+            connection.execute("ALTER EXTENSION textsim UPDATE")
+        extend(new_url)
+        attach_tables(new_url)
+        updated, new = schema_catalog(url), schema_catalog(new_url)
+        for name in CATALOG:
+            assert without_triggers(updated[name]) == without_triggers(new[name]), name
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"ALTER EXTENSION textsim UPDATE TO '{release.revision}'".encode())
+        assert schema_catalog(url) == released
+        check_drop(url)
 
 
 def check_restore_of_an_older_version(extensible: Extensible, url: str, dump: str) -> None:

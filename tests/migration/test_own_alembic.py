@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import alembic.command
-import pytest
 from alembic.config import Config
 
 import textsim_db as ts
@@ -60,23 +59,23 @@ def revision_of_page() -> str:
     return found[1]
 
 
-@pytest.fixture
-def application(tmp_path: Path, empty_database_url: str) -> Config:
+def own_alembic(folder: Path, address: str) -> Config:
     """An application whose second revision installs textsim-db, and whose third uses it."""
-    (tmp_path / "versions").mkdir()
-    (tmp_path / "env.py").write_text(ENVIRONMENT)
-    (tmp_path / "versions" / "tables.py").write_text(TABLES)
-    (tmp_path / "versions" / "textsim.py").write_text(revision_of_page())
-    (tmp_path / "versions" / "after.py").write_text(AFTER)
+    (folder / "versions").mkdir()
+    (folder / "env.py").write_text(ENVIRONMENT)
+    (folder / "versions" / "tables.py").write_text(TABLES)
+    (folder / "versions" / "textsim.py").write_text(revision_of_page())
+    (folder / "versions" / "after.py").write_text(AFTER)
     config = Config()
-    config.set_main_option("script_location", str(tmp_path))
-    config.attributes["url"] = sqlalchemy_url(empty_database_url)
+    config.set_main_option("script_location", str(folder))
+    config.attributes["url"] = sqlalchemy_url(address)
     return config
 
 
 def test_an_application_installs_the_schema_in_a_revision(
-    application: Config, empty_database_url: str
+    tmp_path: Path, empty_database_url: str
 ) -> None:
+    application = own_alembic(tmp_path, empty_database_url)
     alembic.command.upgrade(application, "head")
     with ts.connect(empty_database_url) as db:
         db.create_corpus("news").attach("article", "id", "body")

@@ -117,6 +117,7 @@ def new_stage(
     writer: str = "writer",
     other: str = "other",
     install: Callable[[str], object] = ts.install,
+    add: Callable[[str], object] | None = None,
 ) -> Iterator[Stage]:
     with ExitStack() as stack:
         owner, reader, writer, other = (
@@ -131,9 +132,13 @@ def new_stage(
         install(as_role(url, owner))
         stage.run(owner, "SELECT textsim.grant_reader(quote_ident(%s)::regrole)", values=[reader])
         stage.run(owner, "SELECT textsim.grant_writer(quote_ident(%s)::regrole)", values=[writer])
-        with stage.connect(owner) as db:
-            db.create_corpus("news").add_many(TEXTS)
+        (add or add_news)(as_role(url, owner))
         yield stage
+
+
+def add_news(address: str) -> None:
+    with ts.connect(address) as db:
+        db.create_corpus("news").add_many(TEXTS)
 
 
 @contextmanager

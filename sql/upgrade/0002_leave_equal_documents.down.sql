@@ -1,0 +1,52 @@
+-- The next keys for the comparison of a table; last is NULL at the end; is_left after an error, of which it warns.
+-- For a page of the table, returns all its keys. For a page of documents, returns the keys without a row.
+CREATE OR REPLACE FUNCTION textsim._next_page(
+    number integer, of_documents boolean, after text, OUT keys text[], OUT last text, OUT is_left boolean)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    source textsim.source;
+    has_document text;
+BEGIN
+    source := textsim._hold_source(number);
+    has_document := textsim._has_document(source, 't');
+    is_left := false;
+    IF of_documents THEN
+        EXECUTE format($query$
+            SELECT array_agg(d.key) FILTER (WHERE NOT EXISTS (
+                    SELECT FROM %1$s t
+                    WHERE %2$s AND %3$s OFFSET 0)),
+                max(d.key)
+            FROM (
+                SELECT d.key FROM textsim.%4$I d
+                WHERE d.source_id = $1 AND ($2 IS NULL OR d.key > $2) ORDER BY d.key LIMIT 1000
+            ) d
+            $query$, source.relation, textsim._has_key(source, 't', 'd.key'), has_document,
+            'document_' || source.corpus_id)
+        INTO keys, last USING number, after;
+    ELSE
+        EXECUTE format($query$
+            SELECT array_agg(t.key ORDER BY t.number), (array_agg(t.key ORDER BY t.number DESC))[1]
+            FROM (
+                SELECT %2$s AS key, row_number() OVER (ORDER BY %4$s) AS number FROM %1$s t
+                WHERE %3$s %5$s ORDER BY %4$s LIMIT 1000
+            ) t
+            $query$, source.relation, textsim._key_of(source, 't'), has_document, textsim._key_order(source, 't'),
+            CASE WHEN after IS NOT NULL THEN 'AND ' || textsim._is_after(source, 't', '$1') END)
+        INTO keys, last USING after;
+    END IF;
+    keys := coalesce(keys, '{}');
+EXCEPTION
+    WHEN insufficient_resources OR operator_intervention OR system_error THEN
+        RAISE;
+    WHEN OTHERS THEN
+        PERFORM textsim._warn_left(number, SQLERRM);
+        is_left := true;
+END $$;
+
+DROP FUNCTION textsim._unequal_keys(textsim.source, text[]);
+
+CREATE OR REPLACE FUNCTION textsim._served_revisions() RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN '{0001_schema}'::text[];
+
+SELECT textsim._record_catalog();

@@ -1,0 +1,80 @@
+"""The processes of an application are replaced by those of the next version, and no request fails."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.support.dumps import UTF8
+from tests.support.released import ROOT, Release, each_release, start
+from tests.support.servers import Server
+
+
+@contextmanager
+def running(code: Path, function: str, *args: str) -> Iterator[subprocess.Popen[str]]:
+    """A process of the application, which must end well."""
+    process = start(code, "tests.support.application", function, *args)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        printed, _ = process.communicate()
+    assert process.returncode == 0, printed
+
+
+@pytest.mark.more
+@each_release
+def test_no_request_fails_while_processes_are_replaced(server: Server, release: Release) -> None:
+    """Two processes that serve and a worker: first the schema is upgraded, then each in turn."""
+    with (
+        server.database(UTF8) as url,
+        psycopg.connect(url, autocommit=True) as connection,
+        ExitStack() as new,
+    ):
+
+        def wait(name: str, requests: int = 2) -> None:
+            query = "SELECT coalesce(sum(count), 0) FROM request WHERE process = %s"
+            (first,) = connection.execute(query, [name]).fetchone() or (0,)
+            while all(process.poll() is None for process in processes):
+                (done,) = connection.execute(query, [name]).fetchone() or (0,)
+                if done >= first + requests:
+                    return
+                time.sleep(0.05)
+
+        processes: list[subprocess.Popen[str]] = []
+        release.call("textsim_db", "install", url)
+        release.call("tests.support.application", "prepare", url)
+        with ExitStack() as old:
+            for function, *args in (("serve", "one"), ("serve", "two"), ("work",)):
+                one = old.enter_context(running(release.folder, function, url, *args))
+                processes.append(one)
+            wait("one")
+            wait("two")
+            ts.install(url)
+            wait("one")
+            wait("two")
+            for function, *args in (("work",), ("serve", "three"), ("serve", "four")):
+                processes.append(new.enter_context(running(ROOT, function, url, *args)))
+            wait("three")
+            wait("four")
+            wait("one")
+        del processes[:3]
+        wait("three")
+        new.close()
+        with ts.connect(url) as db:
+            db.worker().run(until_idle=True)
+            for name in ("news", "unique"):
+                assert db.corpus(name).check() == []
+                assert db.corpus(name).status().pending == 0
+                assert db.corpus(name).failures() == []
+            served = connection.execute("SELECT sum(count) FROM request").fetchone()
+            assert served is not None
+            assert len(db.corpus("unique")) >= served[0] >= 10

@@ -1,0 +1,132 @@
+"""A database of each released version reaches the newest schema and goes back, whole or not at all."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import alembic.command
+import psycopg
+import pytest
+
+import textsim_db as ts
+from tests.migration.test_own_alembic import own_alembic
+from tests.support.catalog import CATALOG, schema_catalog
+from tests.support.dumps import UTF8, check_functions, use_everything
+from tests.support.released import ROOT, Release, each_release
+from tests.support.roles import as_role, new_stage, rows_and_rights
+from tests.support.servers import Server
+from textsim_db.db import schema
+from textsim_db.db.engine import open_engine
+
+pytestmark = pytest.mark.both_servers
+
+
+def run_steps(url: str, release: Release) -> None:
+    """Run the steps since a release, as the page shows it for psql."""
+    for name in schema.revisions():
+        if name > release.revision:
+            with psycopg.connect(url) as connection:
+                connection.execute((ROOT / "sql" / "upgrade" / f"{name}.sql").read_bytes())
+                connection.execute("UPDATE textsim.alembic_version SET version_num = %s", [name])
+
+
+def downgrade(url: str, release: Release) -> None:
+    engine = open_engine(url)
+    schema.downgrade(engine, release.revision)
+    engine.dispose()
+
+
+@pytest.mark.parametrize("way", ["install", "script", "own Alembic"])
+@each_release
+def test_each_way_leads_to_the_newest_schema_and_back(
+    server: Server, release: Release, way: str, tmp_path: Path
+) -> None:
+    with server.database(UTF8) as url, server.database(UTF8) as new_url:
+        release.call("textsim_db", "install", url)
+        released = schema_catalog(url)
+        if way == "install":
+            assert ts.install(url) == schema.head()
+        elif way == "script":
+            run_steps(url, release)
+        else:
+            alembic.command.upgrade(own_alembic(tmp_path, url), "5f3a")
+        ts.install(new_url)
+        upgraded, new = schema_catalog(url), schema_catalog(new_url)
+        for name in CATALOG:
+            assert upgraded[name] == new[name], name
+        downgrade(url, release)
+        back = schema_catalog(url)
+        for name in CATALOG:
+            assert back[name] == released[name], name
+
+
+@pytest.mark.more
+@each_release
+def test_everything_stored_stays_and_can_be_used(server: Server, release: Release) -> None:
+    """Corpora, attached tables, judgements, clusters and waiting changes of the released version."""
+    with new_stage(
+        server,
+        install=lambda address: release.call("textsim_db", "install", address),
+        add=lambda address: release.call("tests.support.roles", "add_news", address),
+    ) as stage:
+        release.call("tests.support.dumps", "fill", stage)
+        address = as_role(stage.url, stage.owner)
+        stored = rows_and_rights(stage)
+        for _ in range(2):
+            ts.install(address)
+            upgraded = rows_and_rights(stage)
+            for name in stored.keys() - {"textsim.alembic_version", "textsim.installed", "rights"}:
+                assert upgraded[name] == stored[name], name
+            assert set(stored["rights"]) <= set(upgraded["rights"])
+            downgrade(address, release)
+            assert rows_and_rights(stage) == stored
+        ts.install(address)
+        check_functions(stage)
+        use_everything(stage)
+
+
+CUT = """
+CREATE TABLE place (cut_at integer);
+INSERT INTO place VALUES (0);
+CREATE SEQUENCE command;
+CREATE FUNCTION cut() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF nextval('public.command') = (SELECT p.cut_at FROM public.place p) THEN
+        PERFORM pg_terminate_backend(pg_backend_pid());
+    END IF;
+END $$;
+CREATE EVENT TRIGGER cut ON ddl_command_end EXECUTE FUNCTION cut();
+"""
+
+
+@each_release
+def test_an_interrupted_upgrade_changes_nothing(server: Server, release: Release) -> None:
+    """The session is ended after each statement in turn."""
+    with server.database(UTF8) as url, psycopg.connect(url, autocommit=True) as connection:
+        release.call("textsim_db", "install", url)
+        connection.execute("SELECT textsim.create_corpus('news')")
+        connection.execute(CUT)
+        for change in (ts.install, lambda url: downgrade(url, release)):
+            before = schema_catalog(url)
+            for place in itertools.count(1):
+                connection.execute("SELECT setval('command', 1, false)")
+                connection.execute("UPDATE place SET cut_at = %s", [place])
+                try:
+                    change(url)
+                except ts.TextsimError:
+                    assert schema_catalog(url) == before
+                else:
+                    break
+            assert place > 1
+            assert schema_catalog(url) != before
+
+
+@each_release
+def test_the_steps_of_a_release_stay_as_they_are(release: Release) -> None:
+    count = schema.revisions().index(release.revision) + 1
+    folder = release.folder / "textsim_db" / "_migrations" / "versions"
+    assert sorted(file.stem for file in folder.glob("[0-9]*.py")) == list(
+        schema.revisions()[:count]
+    )
+    for file in (release.sql / "upgrade").glob("*"):
+        assert file.read_bytes() == (ROOT / "sql" / "upgrade" / file.name).read_bytes()
