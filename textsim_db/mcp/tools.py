@@ -31,7 +31,7 @@ _LENGTHS = (2_000, 1_000, 500, 200, 100, 50)
 
 _KEYS = ("key", "a", "b")
 _EQUAL_WORDS = (
-    "force stores no text with the words of a stored one: write a sign that differs as a word"
+    "the words are stored already, whatever force says: if a sign differs, write it as a word"
 )
 
 Answer: TypeAlias = dict[str, Any]
