@@ -24,7 +24,7 @@ def test_a_batch_passes_all_checks(seed: int) -> None:
 
 @pytest.mark.more  # it compiles every kernel with bounds checking
 def test_hostile_inputs_pass_all_checks(seed: int) -> None:
-    result = run_fuzz("--inputs", "1500", "--seed", str(seed))
+    result = run_fuzz("--inputs", "500", "--seed", str(seed))
     assert result.returncode == 0, result.stdout + result.stderr
     assert "no crash, no index out of range, no disagreement" in result.stdout
 

@@ -194,6 +194,8 @@ def test_pages_have_contrast_names_and_a_heading(
             browser.get(site + path)
             for contrast, element in browser.execute_script(CONTRASTS):
                 assert contrast >= 4.5, (path, element)
+            if is_dark:  # headings and names are those of the light pages
+                continue
             assert len(browser.find_elements(By.TAG_NAME, "h1")) == 1
             for control in browser.find_elements(
                 By.CSS_SELECTOR, "input:not([type=hidden]), select, textarea, button, a"
