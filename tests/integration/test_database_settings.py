@@ -131,7 +131,11 @@ def test_settings_of_the_database_change_nothing(
         check(url, textsim)
 
 
-LOCALES = ("LOCALE 'tr_TR.UTF-8'", "LOCALE_PROVIDER icu ICU_LOCALE 'tr-TR' LOCALE 'C'")
+LOCALES = (
+    "LOCALE 'tr_TR.UTF-8'",
+    "LOCALE 'C'",
+    "LOCALE_PROVIDER icu ICU_LOCALE 'tr-TR' LOCALE 'C'",
+)
 
 
 @pytest.fixture(scope="module")
