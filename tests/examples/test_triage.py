@@ -102,7 +102,8 @@ def test_what_is_said_is_as_often_right_as_wanted(
     right = sum(ticket.root == other for ticket, other in said)
     repeats = sum(ticket.root != ticket.number for ticket in later)
     assert right >= 0.75 * len(said)
-    assert right >= repeats / 4
+    # About one draw of twenty has too many wrong pairs among the most similar ones: nothing is said.
+    assert least is None or right >= repeats / 4
     assert corpus.check() == []
 
 
