@@ -223,6 +223,7 @@ def test_wrong_arguments_are_refused_with_a_message(
 WITH_SUBTRANSACTIONS = {
     "_moment",
     "_differing_rows",
+    "_unequal_keys",
     "_count_documents",
     "_merge_figures",
     "_corpus_metrics",

@@ -19,7 +19,7 @@ PLANNED_ONCE = re.compile(
 
 WITHOUT_SCANS = re.compile(
     r"(?:textsim\.)?(?:_(?:candidates|write)_\d+|_smallest_values|_normal_form_of(?:_\d+)?|_word_numbers(?:_\d+)?"
-    r"|_compares_all|_store_form|_forget_failures|_remove_documents?|_delete_locked|_awaited_twins|_near_misses|_index_existing|_merges|_uncompared|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
+    r"|_compares_all|_store_form|_forget_failures|_remove_documents?|_delete_locked|_awaited_twins|_near_misses|_index_existing|_merges|_uncompared|_unequal_keys|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
     r"|_logged_documents|(?:_connected_nodes|_touching_nodes)(?:_\d+)?|_connected_keys|_update_clusters|_waiting|_replaced_ids"
     r"|_change_passage_rows|_chosen_values|_count_documents_of|common_runs|_find_passages|_passages_of|passages"
     r"|containing)\("
@@ -27,7 +27,7 @@ WITHOUT_SCANS = re.compile(
 """Matches functions whose plans were made when the table was empty, and are used when it is full."""
 
 WITHOUT_JIT = re.compile(
-    r"(?:textsim\.)?(?:_remove_documents|_delete_locked|_uncompared|_claim|_ready_entries|_pending_batch"
+    r"(?:textsim\.)?(?:_remove_documents|_delete_locked|_uncompared|_unequal_keys|_claim|_ready_entries|_pending_batch"
     r"|_lease_entries|_delete_entries|_expire|_logged_documents|_waiting|_replaced_ids|_update_clusters)\("
 )
 """Matches functions that forbid plans: their costs are huge, so the server would compile them."""
@@ -39,7 +39,7 @@ WALKS_INDEX = re.compile(
 
 WITHOUT_NESTED_LOOPS = re.compile(
     r"(?:textsim\.)?(?:_move_to_nodes|_group_nodes|_nodes_after_kept|_kept_neighbours|_followers|_kept_groups|_lost_parts"
-    r"|_joined_groups|_with_clusters|_regrouped_nodes|_complete_groups|_store_groups|_judged_links|_with_judged|_place_judged)(?:_\d+)?\(|(?:textsim\.)?_candidates_\d+\("
+    r"|_joined_groups|_with_clusters|_regrouped_nodes|_complete_groups|_store_groups|_judged_links|_with_judged|_place_judged|_unequal_keys)(?:_\d+)?\(|(?:textsim\.)?_candidates_\d+\("
 )
 """Matches functions of tracked clusters and of searches, in which the sizes of CTEs are guessed."""
 
