@@ -84,13 +84,15 @@ class CorpusTools:
         with the matches, and judge; `sibling`: similar, but numbers, negations or other guarded words
         differ, so both are kept. Each match says in `differs` which words only one of the two has.
         """
+        from textsim_db.compare.match_rule import is_match
+
         corpus = self._corpus
         matches = corpus.query(_written(text), max_results=10, scope=self._scope)
-        lowest = corpus.config.twins_from
         same = [each for each in matches if not each.differs]
         outcome = Outcome.NEW
         if same:
-            outcome = Outcome.TWIN if same[0].similarity >= lowest else Outcome.DOUBTFUL
+            is_twin = is_match(same[0].similarity, corpus.config.twins_from)
+            outcome = Outcome.TWIN if is_twin else Outcome.DOUBTFUL
         elif matches:
             outcome = Outcome.SIBLING
         rows = self._rows(matches, text)
