@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.migration.test_own_alembic import own_alembic
 from tests.support.catalog import CATALOG, schema_catalog
 from tests.support.dumps import UTF8, check_functions, use_everything
+from tests.support.own_alembic import own_alembic
 from tests.support.released import ROOT, Release, each_release
 from tests.support.roles import as_role, new_stage, rows_and_rights
 from tests.support.servers import Server
