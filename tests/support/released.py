@@ -19,12 +19,23 @@ from platformdirs import user_cache_path
 ROOT = Path(__file__).parents[2]
 
 
-def share_kernels(file: Path, other: Path) -> None:
-    """Copy the compiled kernels of an equal file: they take a minute to compile."""
-    if other.is_file() and other.read_bytes() == file.read_bytes():
-        for kernel in (other.parent / "__pycache__").glob(f"{file.stem}.*.nb?"):
-            (file.parent / "__pycache__").mkdir(exist_ok=True)
-            shutil.copy2(kernel, file.parent / "__pycache__")
+def share_kernels(folder: Path) -> None:
+    """Copy the compiled kernels of the checkout, which take a minute, if their files are all equal.
+
+    A compiled kernel has in it what it calls, so those of different versions must not be mixed.
+    """
+    kernels = {
+        kernel: kernel.parents[1] / f"{kernel.name.split('.')[0]}.py"
+        for kernel in (ROOT / "textsim_db").rglob("*.nb?")
+    }
+    for file in {file for file in kernels.values() if file.exists()}:
+        copy = folder / file.relative_to(ROOT)
+        if not copy.exists() or file.read_bytes() != copy.read_bytes():
+            return
+    for kernel in kernels:
+        copy = folder / kernel.relative_to(ROOT)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copy2(kernel, copy)
 
 
 @dataclass(frozen=True)
@@ -46,8 +57,7 @@ class Release:
             unpacked = folder.with_name(f"{digest}-{os.getpid()}")
             with zipfile.ZipFile(self.wheel) as files:
                 files.extractall(unpacked)
-            for file in (unpacked / "textsim_db").rglob("*.py"):
-                share_kernels(file, ROOT / file.relative_to(unpacked))
+            share_kernels(unpacked)
             try:
                 unpacked.rename(folder)
             except OSError:  # another process was faster
