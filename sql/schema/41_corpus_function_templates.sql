@@ -216,6 +216,22 @@ BEGIN
     RETURN template;
 END $$;
 
+-- Let every role call the functions of the schema, which PostgreSQL does unless the owner's default privileges forbid it.
+-- Tables are protected by their own rights. A function with the rights of the owner says itself who may call it.
+CREATE OR REPLACE FUNCTION textsim._open_functions() RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    closed regprocedure;
+BEGIN
+    FOR closed IN
+        SELECT p.oid FROM pg_proc p
+        WHERE p.pronamespace = 'textsim'::regnamespace AND NOT p.prosecdef
+            AND NOT has_function_privilege('public', p.oid, 'EXECUTE')
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO PUBLIC', closed);
+    END LOOP;
+END $$;
+
 -- Create or replace a function of a corpus or an attached table, which is dropped together with an extension.
 -- An object of a corpus belongs to the owner of the schema, whose rights the trigger functions have.
 CREATE OR REPLACE FUNCTION textsim._make_function(function text, definition text) RETURNS void
@@ -233,6 +249,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_extension e WHERE e.extname = 'textsim') THEN
         EXECUTE format('ALTER FUNCTION %s DEPENDS ON EXTENSION textsim', function);
     END IF;
+    PERFORM textsim._open_functions();
 END $$;
 
 -- The source of a function with the names of the objects of a corpus in place of their patterns.

@@ -186,9 +186,12 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._record_catalog() RETURNS void
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
+    SELECT textsim._open_functions();
     DELETE FROM textsim.installed;
     INSERT INTO textsim.installed SELECT * FROM textsim._catalog();
 END;
+
+SELECT textsim._open_functions();
 
 -- If these files run again, they have replaced the objects of these kinds, which another version of the server may
 -- print in another way. They have not altered tables, so the record of those stays.

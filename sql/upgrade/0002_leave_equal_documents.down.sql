@@ -45,6 +45,35 @@ END $$;
 
 DROP FUNCTION textsim._unequal_keys(textsim.source, text[]);
 
+-- Create or replace a function of a corpus or an attached table, which is dropped together with an extension.
+-- An object of a corpus belongs to the owner of the schema, whose rights the trigger functions have.
+CREATE OR REPLACE FUNCTION textsim._make_function(function text, definition text) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    BEGIN
+        EXECUTE definition;
+    EXCEPTION WHEN object_not_in_prerequisite_state THEN
+        -- ALTER EXTENSION UPDATE refuses to replace a function that is not a member of the extension. A member
+        -- is not dumped, and these functions must be.
+        EXECUTE format('ALTER EXTENSION textsim ADD FUNCTION %s', function);
+        EXECUTE definition;
+        EXECUTE format('ALTER EXTENSION textsim DROP FUNCTION %s', function);
+    END;
+    IF EXISTS (SELECT FROM pg_extension e WHERE e.extname = 'textsim') THEN
+        EXECUTE format('ALTER FUNCTION %s DEPENDS ON EXTENSION textsim', function);
+    END IF;
+END $$;
+
+-- Record the present objects as the installed ones; the last statement of an upgrade.
+CREATE OR REPLACE FUNCTION textsim._record_catalog() RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+    DELETE FROM textsim.installed;
+    INSERT INTO textsim.installed SELECT * FROM textsim._catalog();
+END;
+
+DROP FUNCTION textsim._open_functions();
+
 CREATE OR REPLACE FUNCTION textsim._served_revisions() RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN '{0001_schema}'::text[];

@@ -1,4 +1,4 @@
--- index_pending leaves documents that equal their rows, as a worker does.
+-- index_pending leaves documents that equal their rows, as a worker does. Default privileges take no function from a role.
 
 -- The keys of those documents that do not equal their rows; all of them if a row or a document cannot be compared.
 -- The words of all documents are looked up at once: this takes half of the time of making each equal to its row. Rows
@@ -86,6 +86,51 @@ EXCEPTION
         PERFORM textsim._warn_left(number, SQLERRM);
         is_left := true;
 END $$;
+
+-- Let every role call the functions of the schema, which PostgreSQL does unless the owner's default privileges forbid it.
+-- Tables are protected by their own rights. A function with the rights of the owner says itself who may call it.
+CREATE OR REPLACE FUNCTION textsim._open_functions() RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    closed regprocedure;
+BEGIN
+    FOR closed IN
+        SELECT p.oid FROM pg_proc p
+        WHERE p.pronamespace = 'textsim'::regnamespace AND NOT p.prosecdef
+            AND NOT has_function_privilege('public', p.oid, 'EXECUTE')
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO PUBLIC', closed);
+    END LOOP;
+END $$;
+
+-- Create or replace a function of a corpus or an attached table, which is dropped together with an extension.
+-- An object of a corpus belongs to the owner of the schema, whose rights the trigger functions have.
+CREATE OR REPLACE FUNCTION textsim._make_function(function text, definition text) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    BEGIN
+        EXECUTE definition;
+    EXCEPTION WHEN object_not_in_prerequisite_state THEN
+        -- ALTER EXTENSION UPDATE refuses to replace a function that is not a member of the extension. A member
+        -- is not dumped, and these functions must be.
+        EXECUTE format('ALTER EXTENSION textsim ADD FUNCTION %s', function);
+        EXECUTE definition;
+        EXECUTE format('ALTER EXTENSION textsim DROP FUNCTION %s', function);
+    END;
+    IF EXISTS (SELECT FROM pg_extension e WHERE e.extname = 'textsim') THEN
+        EXECUTE format('ALTER FUNCTION %s DEPENDS ON EXTENSION textsim', function);
+    END IF;
+    PERFORM textsim._open_functions();
+END $$;
+
+-- Record the present objects as the installed ones; the last statement of an upgrade.
+CREATE OR REPLACE FUNCTION textsim._record_catalog() RETURNS void
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+    SELECT textsim._open_functions();
+    DELETE FROM textsim.installed;
+    INSERT INTO textsim.installed SELECT * FROM textsim._catalog();
+END;
 
 CREATE OR REPLACE FUNCTION textsim._served_revisions() RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

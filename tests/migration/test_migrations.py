@@ -77,7 +77,7 @@ def test_a_schema_goes_up_and_down_step_by_step(
     complete = schema_catalog(empty_database_url)
     version = "SELECT * FROM textsim.alembic_version"
     assert fetch_sorted(empty_database_url, version) == [(MADE_UP,)]
-    schema.downgrade(engine, "-1")
+    schema.downgrade(engine, LAST)
     assert fetch_sorted(empty_database_url, version) == [(LAST,)]
     create = "SELECT textsim.create_corpus('news', 'word:2', seed => 9)"
     corpus_functions = f"SELECT * FROM ({CATALOG['functions']}) f (name) WHERE name ~ '_1[(]'"
@@ -95,7 +95,7 @@ def test_a_schema_goes_up_and_down_step_by_step(
         with psycopg.connect(fresh_url, autocommit=True) as connection:
             connection.execute(create)
         assert fetch_sorted(fresh_url, corpus_functions) == upgraded
-    schema.downgrade(engine, "-1")
+    schema.downgrade(engine, LAST)
     assert fetch_sorted(empty_database_url, corpus_functions) == before
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
         connection.execute("SELECT textsim.drop_corpus('news')")
@@ -176,7 +176,7 @@ def test_documents_survive_a_downgrade_and_an_upgrade(
         connection.execute("INSERT INTO article VALUES (2, 'a row that is pending')")
         connection.execute("SELECT textsim.add('one', 'sql', 'words that wait for their ids')")
         stored = {name: fetch_sorted(url, query) for name, query in STORED.items()}
-        schema.downgrade(engine, "-1")
+        schema.downgrade(engine, LAST)
         with pytest.raises(ts.SchemaError, match=f"at revision {LAST}.* needs {MADE_UP}"):
             ts.connect(url)
         connection.execute("UPDATE article SET body = 'a row that was changed' WHERE id = 1")

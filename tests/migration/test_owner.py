@@ -7,6 +7,9 @@ import pytest
 
 import textsim_db as ts
 from tests.support.roles import FOX, TEXTS, Stage
+from tests.support.steps import later_step
+from textsim_db.db import schema
+from textsim_db.db.engine import open_engine
 
 # Functions that run with the rights of their owner need the rights of all tables.
 OTHER_OWNER = b"""
@@ -53,6 +56,15 @@ def test_objects_belong_to_the_owner_whoever_makes_them(stage: Stage) -> None:
     assert stage.similar_keys() == ["1"]
     with stage.connect(stage.owner) as db:
         assert [db.corpus(name).check() for name in ("news", "u", "made")] == [[], [], []]
+
+
+def test_an_upgrade_by_a_superuser_keeps_the_owner(stage: Stage) -> None:
+    engine = open_engine(stage.url)
+    with later_step():
+        schema.upgrade(engine)
+    engine.dispose()
+    with psycopg.connect(stage.url) as superuser:
+        assert superuser.execute(OTHER_OWNER).fetchall() == []
 
 
 @pytest.mark.parametrize("object_", ["TABLE textsim.document_1", "FUNCTION textsim._changes_1()"])

@@ -86,6 +86,44 @@ def test_everything_stored_stays_and_can_be_used(server: Server, release: Releas
         use_everything(stage)
 
 
+@each_release
+def test_default_privileges_take_no_function_from_a_role(server: Server, release: Release) -> None:
+    """An installation opens its functions, and so does an upgrade."""
+    close = "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC"
+
+    def install(address: str) -> None:
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(close)
+            ts.install(address)
+            connection.execute("CREATE FUNCTION of_user() RETURNS int LANGUAGE sql RETURN 1")
+
+    with new_stage(server, install=install) as stage:
+        assert stage.run(stage.reader, "SELECT key FROM textsim.matches('news', 'one two')") == []
+        assert stage.run(stage.writer, "SELECT textsim.add('news', 'x', 'one two three')")
+        stage.run(stage.writer, "CALL textsim.index_pending('news')")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            stage.run(stage.reader, "SELECT of_user()")
+        with stage.connect(stage.writer) as db:
+            assert db.corpus("news").query("one two three", 1)[0].key == "x"
+
+    def install_release(address: str) -> None:
+        release.call("textsim_db", "install", address)
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(close)
+        ts.install(address)
+
+    with new_stage(server, install=install_release) as stage:
+        stage.run(
+            stage.writer,
+            "CREATE TABLE article (id int PRIMARY KEY, body text)",
+            "INSERT INTO article VALUES (1, 'one two three')",
+            "SELECT textsim.attach('news', 'article', 'id', 'body')",
+            "CALL textsim.index_pending('news')",
+        )
+        found = stage.run(stage.reader, "SELECT key FROM textsim.matches('news', 'one two three')")
+        assert found == [("1",)]
+
+
 CUT = """
 CREATE TABLE place (cut_at integer);
 INSERT INTO place VALUES (0);

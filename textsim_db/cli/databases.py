@@ -94,6 +94,7 @@ def downgrade(
     from textsim_db.db.addresses import public_url
 
     with _engine(database_url) as engine:
+        schema.check_target(engine, revision)
         target = f"to revision {revision}" if revision != "base" else "to nothing, with all corpora"
         name = public_url(engine.url)
         confirm(f"take the schema textsim in {name} back {target}", yes)

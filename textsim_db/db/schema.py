@@ -196,6 +196,7 @@ def upgrade(engine: Engine) -> str:
         if not connection.exec_driver_sql(statements.HAS_REVISION).scalar_one():
             _run_script(connection, _files() + _version())
         alembic.command.upgrade(config, "head")
+        connection.exec_driver_sql(statements.KEEP_OWNER)
         if _is_damaged(connection):
             _run_script(connection, _files())
             connection.exec_driver_sql(statements.KEEP_OWNER)
@@ -204,10 +205,29 @@ def upgrade(engine: Engine) -> str:
     return head()
 
 
+def check_target(engine: Engine, target: str) -> None:
+    """Raise SchemaError unless this version can take the schema back to a revision."""
+    _, revision, _, _ = _installed(engine)
+    if target == "base":
+        return
+    if revision is not None and revision not in revisions():
+        raise SchemaError(
+            f"the schema is at revision {revision}, which this version of textsim-db does not know; "
+            "run the command of the version that made it"
+        )
+    older = [name for name in revisions() if revision is not None and name <= revision]
+    if target not in older:
+        raise SchemaError(
+            f"the schema is at revision {revision} and cannot go back to {target}; expected one of: "
+            f"{', '.join([*older, 'base'])}"
+        )
+
+
 def downgrade(engine: Engine, revision: str = "base") -> None:
     """Downgrade the schema to a revision; "base" removes the schema with all its data."""
     import alembic.command
 
+    check_target(engine, revision)
     database, _, as_extension, _ = _installed(engine)
     if as_extension:
         statement = _DROP if revision == "base" else f"{_UPDATE} TO '{revision}'"
