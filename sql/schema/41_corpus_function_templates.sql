@@ -249,7 +249,14 @@ BEGIN
     IF EXISTS (SELECT FROM pg_extension e WHERE e.extname = 'textsim') THEN
         EXECUTE format('ALTER FUNCTION %s DEPENDS ON EXTENSION textsim', function);
     END IF;
-    PERFORM textsim._open_functions();
+    -- As _open_functions does; a trigger function has the rights of the owner.
+    IF EXISTS (
+        SELECT FROM pg_proc p
+        WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = substring(function FROM '[.]([^(]+)')
+            AND NOT p.prosecdef AND NOT has_function_privilege('public', p.oid, 'EXECUTE'))
+    THEN
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', function);
+    END IF;
 END $$;
 
 -- The source of a function with the names of the objects of a corpus in place of their patterns.
