@@ -207,8 +207,8 @@ def build(source: Path, dist: Path, folder: Path) -> list[Path]:
     files = [wheel, sdist, script, build_extension(source, dist), image]
     if found := [fault for file in files for fault in faults(file)]:
         raise SystemExit("\n".join(["error: the files are not as a release needs them", *found]))
-    with tarfile.open(image) as context:
-        context.extractall(folder / "image", filter="data")
+    (folder / "image").mkdir()
+    run("tar", "-xf", image, "-C", folder / "image")
     run(sys.executable, "-m", "build", "--wheel", "-o", folder, folder / "image", cwd=folder)
     if (folder / wheel.name).read_bytes() != wheel.read_bytes():
         raise SystemExit("error: the image would have another wheel")

@@ -14,7 +14,8 @@ import textsim_db as ts
 from tests.support.sampling import sample
 from tests.support.waiting import LOCKS, wait_for, wait_until
 from textsim_db.db import stored_corpus
-from textsim_db.write import copy_corpus, document_inputs, prepare_batches, vacuum_loads
+from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
+from textsim_db.write import vacuum_loads
 from textsim_db.write.document_inputs import BATCH_DOCUMENTS
 
 LOAD = (
@@ -138,28 +139,21 @@ SELECT FROM pg_class WHERE relnamespace = 'textsim'::regnamespace AND relname = 
 HAVING bool_and(relallvisible > 0)
 """
 SLOW_VACUUM = ["lock_timeout = '20ms'", "vacuum_cost_delay = '20ms'"]
-SMALL_BATCH = 1000
-LEARNED_FROM = 5000
-SOME_VACUUMS = 7 * SMALL_BATCH
+SOME_VACUUMS = 7 * BATCH_DOCUMENTS
 
 
 @pytest.fixture
 def vacuums_each_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """One VACUUM alone may mark no page: an ANALYZE of autovacuum beside it holds a snapshot."""
-    monkeypatch.setattr(vacuum_loads, "DOCUMENTS_BETWEEN", SMALL_BATCH)
-    for module, name, size in (
-        (document_inputs, "BATCH_DOCUMENTS", SMALL_BATCH),
-        (copy_corpus, "BATCH_DOCUMENTS", SMALL_BATCH),
-        (prepare_batches, "SAMPLE_DOCUMENTS", LEARNED_FROM),
-    ):
-        monkeypatch.setattr(module, name, size)
+    monkeypatch.setattr(vacuum_loads, "DOCUMENTS_BETWEEN", BATCH_DOCUMENTS)
 
 
 @pytest.mark.usefixtures("vacuums_each_batch")
 @pytest.mark.parametrize("passages", sample([None, 4], 2, "more"))
 def test_pages_are_vacuumed_while_a_first_load_lasts(db: ts.Database, passages: int | None) -> None:
     corpus = db.create_corpus("c", passages=passages)
-    count = (LEARNED_FROM if passages else 0) + SOME_VACUUMS
+    learned_from = SAMPLE_DOCUMENTS if passages else 0
+    count = learned_from + SOME_VACUUMS
 
     def waiting() -> Iterator[tuple[str, str]]:
         yield from texts(count)

@@ -10,6 +10,7 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.sources import MODES, index_all_pending, make_table, stored_forms
+from tests.support.steps import MADE_UP, NEWER
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from tests.support.workers import running_worker
 
@@ -85,12 +86,12 @@ def test_a_worker_ends_when_the_schema_changes_its_version(
     connection.execute("INSERT INTO t VALUES (6, 'a row that the worker indexes')")
     wait_for(lambda: "6" in corpus)
     (version,) = connection.execute("SELECT version_num FROM textsim.alembic_version").fetchall()
-    connection.execute("UPDATE textsim.alembic_version SET version_num = '9999_later'")
+    connection.execute(NEWER.encode())
     thread.join(PATIENCE_SECONDS)
     assert not thread.is_alive()
-    assert "9999_later" in str(failures[0])
+    assert MADE_UP in str(failures[0])
     connection.execute("INSERT INTO t VALUES (7, 'for a worker of the right version')")
-    with pytest.raises(ts.SchemaError, match="9999_later"):
+    with pytest.raises(ts.SchemaError, match=MADE_UP):
         db.worker().run(until_idle=True)
     connection.execute("UPDATE textsim.alembic_version SET version_num = %s", version)
     index_all_pending(db, corpus)
