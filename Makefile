@@ -13,9 +13,8 @@ REQUIREMENTS := $(BIN)/python -m scripts.dependency_groups
 # If Python writes no compiled modules, each process of a test compiles them again, for three seconds.
 unexport PYTHONDONTWRITEBYTECODE
 TESTS ?= tests
-# A process that has no more tests takes half of those that wait for another process. There is one more process than
-# processors, because each often waits for its server.
-PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist worksteal
+# A process that has no more tests takes half of those that wait for another process.
+PARALLEL := -n auto --dist worksteal
 
 .PHONY: help demo test test-more test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format beside-peers beside-checkout scale figures outputs docs release clean
 

@@ -191,7 +191,9 @@ BEGIN ATOMIC
     INSERT INTO textsim.installed SELECT * FROM textsim._catalog();
 END;
 
-SELECT textsim._open_functions();
+DO $do$ BEGIN
+    PERFORM textsim._open_functions();
+END $do$;
 
 -- If these files run again, they have replaced the objects of these kinds, which another version of the server may
 -- print in another way. They have not altered tables, so the record of those stays.

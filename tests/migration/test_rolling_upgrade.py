@@ -1,4 +1,4 @@
-"""The processes of an application are replaced by those of the next version, and no request fails."""
+"""What released code has stored stays, and no request fails while its processes are replaced."""
 
 from __future__ import annotations
 
@@ -13,9 +13,35 @@ import psycopg
 import pytest
 
 import textsim_db as ts
-from tests.support.dumps import UTF8
-from tests.support.released import ROOT, Release, each_release, start
+from tests.support.dumps import UTF8, check_functions, use_everything
+from tests.support.released import ROOT, Release, downgrade, each_release, start
+from tests.support.roles import as_role, new_stage, rows_and_rights
 from tests.support.servers import Server
+
+
+@pytest.mark.more
+@each_release
+def test_everything_stored_stays_and_can_be_used(server: Server, release: Release) -> None:
+    """Corpora, attached tables, judgements, clusters and waiting changes of the released version."""
+    with new_stage(
+        server,
+        install=lambda address: release.call("textsim_db", "install", address),
+        add=lambda address: release.call("tests.support.roles", "add_news", address),
+    ) as stage:
+        release.call("tests.support.dumps", "fill", stage)
+        address = as_role(stage.url, stage.owner)
+        stored = rows_and_rights(stage)
+        for _ in range(2):
+            ts.install(address)
+            upgraded = rows_and_rights(stage)
+            for name in stored.keys() - {"textsim.alembic_version", "textsim.installed", "rights"}:
+                assert upgraded[name] == stored[name], name
+            assert set(stored["rights"]) <= set(upgraded["rights"])
+            downgrade(address, release)
+            assert rows_and_rights(stage) == stored
+        ts.install(address)
+        check_functions(stage)
+        use_everything(stage)
 
 
 @contextmanager

@@ -11,13 +11,12 @@ import pytest
 
 import textsim_db as ts
 from tests.support.catalog import CATALOG, schema_catalog
-from tests.support.dumps import UTF8, check_functions, use_everything
+from tests.support.dumps import UTF8
 from tests.support.own_alembic import own_alembic
-from tests.support.released import ROOT, Release, each_release
-from tests.support.roles import as_role, new_stage, rows_and_rights
+from tests.support.released import ROOT, Release, downgrade, each_release
+from tests.support.roles import new_stage
 from tests.support.servers import Server
 from textsim_db.db import schema
-from textsim_db.db.engine import open_engine
 
 pytestmark = pytest.mark.both_servers
 
@@ -29,12 +28,6 @@ def run_steps(url: str, release: Release) -> None:
             with psycopg.connect(url) as connection:
                 connection.execute((ROOT / "sql" / "upgrade" / f"{name}.sql").read_bytes())
                 connection.execute("UPDATE textsim.alembic_version SET version_num = %s", [name])
-
-
-def downgrade(url: str, release: Release) -> None:
-    engine = open_engine(url)
-    schema.downgrade(engine, release.revision)
-    engine.dispose()
 
 
 @pytest.mark.parametrize("way", ["install", "script", "own Alembic"])
@@ -59,31 +52,6 @@ def test_each_way_leads_to_the_newest_schema_and_back(
         back = schema_catalog(url)
         for name in CATALOG:
             assert back[name] == released[name], name
-
-
-@pytest.mark.more
-@each_release
-def test_everything_stored_stays_and_can_be_used(server: Server, release: Release) -> None:
-    """Corpora, attached tables, judgements, clusters and waiting changes of the released version."""
-    with new_stage(
-        server,
-        install=lambda address: release.call("textsim_db", "install", address),
-        add=lambda address: release.call("tests.support.roles", "add_news", address),
-    ) as stage:
-        release.call("tests.support.dumps", "fill", stage)
-        address = as_role(stage.url, stage.owner)
-        stored = rows_and_rights(stage)
-        for _ in range(2):
-            ts.install(address)
-            upgraded = rows_and_rights(stage)
-            for name in stored.keys() - {"textsim.alembic_version", "textsim.installed", "rights"}:
-                assert upgraded[name] == stored[name], name
-            assert set(stored["rights"]) <= set(upgraded["rights"])
-            downgrade(address, release)
-            assert rows_and_rights(stage) == stored
-        ts.install(address)
-        check_functions(stage)
-        use_everything(stage)
 
 
 @each_release
