@@ -1,4 +1,4 @@
-"""What released code has stored stays, and no request fails while its processes are replaced."""
+"""An upgrade keeps what released code has stored. Processes are replaced, and no request fails."""
 
 from __future__ import annotations
 
