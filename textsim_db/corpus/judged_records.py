@@ -33,7 +33,10 @@ def judged_pairs(
 ) -> JudgedPairs:
     """Return the judged pairs among documents.
 
-    ids: the id of each document by its place. parts: those of all ids.
+    Args:
+        judgements: of two places each.
+        ids: the id of each document, by its place.
+        parts: the part of each id: (ids,).
     """
     for a, b, _, place in judgements:
         if a == b:

@@ -95,7 +95,10 @@ def store_sizes(
 ) -> None:
     """Store the sizes of the clusters whose kept documents the corpus has now.
 
-    cluster_sizes: by the kept document. keys: the key of each document.
+    Args:
+        corpus: where the sizes are stored.
+        cluster_sizes: the size of each cluster, by its kept document.
+        keys: the key of each document in the corpus; None: it has none.
     """
     sizes: dict[str, int] = {}
     for kept, size in cluster_sizes.items():

@@ -196,20 +196,20 @@ def upgrade(engine: Engine) -> str:
         if not connection.exec_driver_sql(statements.HAS_REVISION).scalar_one():
             _run_script(connection, _files() + _version())
         alembic.command.upgrade(config, "head")
-        connection.exec_driver_sql(statements.KEEP_OWNER)
         if _is_damaged(connection):
             _run_script(connection, _files())
-            connection.exec_driver_sql(statements.KEEP_OWNER)
             log.warning("created the missing or changed objects of the schema textsim again")
+        # A superuser may have run it. If the function was damaged, it is mended by now.
+        connection.exec_driver_sql(statements.KEEP_OWNER)
     log.info("the schema textsim is at revision %s", head(), extra={"revision": head()})
     return head()
 
 
 def check_target(engine: Engine, target: str) -> None:
     """Raise SchemaError unless this version can take the schema back to a revision."""
-    _, revision, _, _ = _installed(engine)
     if target == "base":
         return
+    revision = _installed(engine).revision
     if revision is not None and revision not in revisions():
         raise SchemaError(
             f"the schema is at revision {revision}, which this version of textsim-db does not know; "
