@@ -86,6 +86,7 @@ def test_settings_of_a_session_are_no_damage(connection: Connection) -> None:
 
 WRONG_SCHEMAS = [
     "DROP FUNCTION textsim._catalog() CASCADE",
+    "DROP FUNCTION textsim.set_owner CASCADE",
     "CREATE OR REPLACE FUNCTION textsim._wake() RETURNS void LANGUAGE sql AS ''",
     "GRANT EXECUTE ON FUNCTION textsim._release_source TO PUBLIC",
     "DROP TABLE textsim.common",
@@ -94,7 +95,7 @@ WRONG_SCHEMAS = [
 ]
 
 
-@pytest.mark.parametrize("statement", sample(WRONG_SCHEMAS, 7, "more"))
+@pytest.mark.parametrize("statement", sample(WRONG_SCHEMAS, 8, "more"))
 def test_the_way_out_mends_the_schema(textsim: Textsim, database_url: str, statement: str) -> None:
     damage(database_url, statement)
     findings = check(textsim)
