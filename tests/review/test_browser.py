@@ -152,7 +152,8 @@ def test_a_cluster_is_inspected_cut_and_joined(
             buttons = browser.find_elements(By.CSS_SELECTOR, f"button[aria-label^={label}]")
             button = buttons[place]
             button.click()
-            WebDriverWait(browser, PAGE_SECONDS).until(staleness_of(button))
+            # While one page follows another, the driver has other errors than that of a lost button.
+            wait(browser, lambda button=button: staleness_of(button)(browser))
             wait(browser, lambda count=count: title(browser) == f"Cluster of {count} documents")
         assert complaints(browser) == []
 
