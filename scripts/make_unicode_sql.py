@@ -37,8 +37,7 @@ from textsim_db.text.nfkc import (
     tables,
 )
 
-SQL = "LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE\n"
-PLPGSQL = "LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp "
+PLPGSQL = "LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp"
 
 # translate() searches its whole table for each character. So there is a table for each block, and a
 # text is translated only by the blocks of its capitals.
@@ -75,12 +74,42 @@ def points_where(mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[int]:
     return [p for p in np.flatnonzero(mask).tolist() if p != 0 and not 0xD800 <= p <= 0xDFFF]
 
 
-def function(name: str, comment: str, body: str, properties: str = SQL) -> str:
+def function(name: str, comment: str, code: str) -> str:
     """Return the definition of a private function from text to text."""
     return (
         f"-- {comment}.\n"
-        f"CREATE OR REPLACE FUNCTION textsim.{name}(body text) RETURNS text\n{properties}{body};\n"
+        f"CREATE OR REPLACE FUNCTION textsim.{name}(body text) RETURNS text\n{PLPGSQL} AS $$\n"
+        f"BEGIN{code}\nEND $$;\n"
     )
+
+
+def literal(value: str) -> str:
+    """Return a string literal with the same value under all settings of a session."""
+    return "E'" + value.replace("\\", "\\\\") + "'"
+
+
+def replaced(*pairs: tuple[str, str]) -> str:
+    """Return the expression that replaces patterns in the body, one after another."""
+    expression = "body"
+    for pattern, replacement in pairs:
+        arguments = (expression, literal(pattern), literal(replacement), literal("g"))
+        expression = f"regexp_replace({', '.join(arguments)})"
+    return expression
+
+
+def returned(expression: str) -> str:
+    """Return the code of a function that returns the value of an expression.
+
+    In a function in SQL, a server would read the expression anew in each session, and up to version 17
+    in each transaction.
+    """
+    why = "  -- a planner takes longer to read the expression than to search a text"
+    return f"{why}\n    RETURN {expression};"
+
+
+def where(test: str, expression: str) -> str:
+    """Return the code of a function that computes an expression if the test matches its text."""
+    return returned(f"CASE WHEN (body ~ {literal(test)}) THEN {expression} ELSE body END")
 
 
 def fold() -> str:
@@ -108,21 +137,9 @@ def fold() -> str:
             f"        body := translate(body,\n            '{upper}',\n            '{lower}');",
             "    END IF;",
         ]
-    code = "\n".join([*lines, "    RETURN replace(body, 'ß', 'ss');"])
-    body = f"AS $$\nBEGIN\n{code}\nEND $$"
+    code = "\n".join(["", *lines, "    RETURN replace(body, 'ß', 'ss');"])
     comment = "The one-to-one lower case of a text in NFKC, with ASCII digits, and ss for sharp s"
-    return function("_fold", comment, body, PLPGSQL)
-
-
-def steps(*pairs: tuple[str, str], test: str) -> str:
-    """Return the body of a function that replaces patterns one after another, if the test matches.
-
-    The server reads it when the function is created, so no setting of a session changes the strings.
-    """
-    replaced = "body"
-    for pattern, replacement in pairs:
-        replaced = f"regexp_replace({replaced},\n    '{pattern}', '{replacement}', 'g')"
-    return f"RETURN CASE WHEN body ~ '{test}' THEN {replaced} ELSE body END"
+    return function("_fold", comment, code)
 
 
 def main() -> None:
@@ -150,6 +167,11 @@ def main() -> None:
             is_word & (table.traits & (IGNORED | SPACED | RAISED) == 0) & (table.order != JOINING)
         )
     )
+    end = f"^.*[{words}][{marks}]* ?([{first}][{marks}]*[{plain}][{marks}]*[{plain}].*)$"
+    signed = replaced(
+        (f"[{spaceless}][{kept_marks}]*[+#]*", " \\& "),
+        (f"[^{words}{kept_marks}+#\\u2212]+", " "),
+    )
     print(
         f"-- Unicode {UNICODE_VERSION} for the normal form; written by scripts/make_unicode_sql.py."
     )
@@ -160,9 +182,15 @@ def main() -> None:
         function(
             "_joined",
             "Delete the hyphens and the line ends within words that are broken at the end of a line",
-            "RETURN CASE WHEN body ~ '[-\\u2010\\u00AD][ \\t]*[\\r\\n]' THEN regexp_replace(body,\n"
-            f"    '([{lower}])[-\\u2010\\u00AD][ \\t]*(?:\\r\\n?|\\n)[ \\t]*(?=[{lower}])',\n"
-            "    '\\1', 'g') ELSE body END",
+            where(
+                "[-\\u2010\\u00AD][ \\t]*[\\r\\n]",
+                replaced(
+                    (
+                        f"([{lower}])[-\\u2010\\u00AD][ \\t]*(?:\\r\\n?|\\n)[ \\t]*(?=[{lower}])",
+                        "\\1",
+                    )
+                ),
+            ),
         )
     )
     print(
@@ -171,15 +199,17 @@ def main() -> None:
             f"Replace code points that are not assigned in Unicode {UNICODE_VERSION} and trade marks by "
             "spaces, delete ignorable\n-- ones, put spaces around fractions and enclosed numbers, and "
             "before superscript digits after a number or word",
-            steps(
-                (f"[{unassigned}{blanked}]", " "),
-                (f"[{ignored}]+", ""),
-                (f"[{spaced}]", " \\& "),
-                (
-                    f"([{digits}][{marks}]*|(?:[{letters}][{marks}]*){{3}})([{raised}])",
-                    "\\1 \\2",
+            where(
+                f"[{unassigned}{blanked}{ignored}{spaced}{raised}]",
+                replaced(
+                    (f"[{unassigned}{blanked}]", " "),
+                    (f"[{ignored}]+", ""),
+                    (f"[{spaced}]", " \\& "),
+                    (
+                        f"([{digits}][{marks}]*|(?:[{letters}][{marks}]*){{3}})([{raised}])",
+                        "\\1 \\2",
+                    ),
                 ),
-                test=f"[{unassigned}{blanked}{ignored}{spaced}{raised}]",
             ),
         )
     )
@@ -187,7 +217,7 @@ def main() -> None:
         function(
             "_capped",
             f"Remove the marks past the {MAX_MARKS}th of each run",
-            f"RETURN regexp_replace(body, '([{marks}]{{{MAX_MARKS}}})[{marks}]+', '\\1', 'g')",
+            returned(replaced((f"([{marks}]{{{MAX_MARKS}}})[{marks}]+", "\\1"))),
         )
     )
     print(
@@ -195,21 +225,22 @@ def main() -> None:
             "_unfinished",
             "The end of a text after the last place to cut it: before three letters or digits, of "
             "which no step\n-- joins the first with the character before. NULL: there is none",
-            "RETURN substring(right(body, 1000) FROM\n"
-            f"    '^.*[{words}][{marks}]* ?([{first}][{marks}]*[{plain}][{marks}]*[{plain}].*)$')",
+            returned(f'"substring"("right"(body, 1000), {literal(end)})'),
         )
     )
     print(
         function(
             "_without_marks",
             "Delete the marks that normal forms leave out from a folded text",
-            steps(
-                (f"[{deleted}]+", ""),
-                ("i\\u0307+", "i"),
-                (f"([{cyrillic}])[\\u0300\\u0301]+", "\\1"),
-                (f"(^|[^{words}{kept_marks}])[{kept_marks}]+", "\\1"),
-                test=f"[{deleted}]|i\\u0307|[{cyrillic}][\\u0300\\u0301]|"
+            where(
+                f"[{deleted}]|i\\u0307|[{cyrillic}][\\u0300\\u0301]|"
                 f"(?:^|[^{words}{kept_marks}])[{kept_marks}]",
+                replaced(
+                    (f"[{deleted}]+", ""),
+                    ("i\\u0307+", "i"),
+                    (f"([{cyrillic}])[\\u0300\\u0301]+", "\\1"),
+                    (f"(^|[^{words}{kept_marks}])[{kept_marks}]+", "\\1"),
+                ),
             ),
         )
     )
@@ -218,12 +249,14 @@ def main() -> None:
         function(
             "_signed",
             "Replace + and # that belong to no word by spaces, and the minus of a number by U+2212",
-            steps(
-                ("\\u2212", "-"),
-                (f"(^|[{opens}])-(?=[0-9])", "\\1−"),
-                (f"[+#]+(?=[{words}])", " "),
-                (f"((?:^|[^{letters}{kept_marks}+#])[{kept_marks}]*)[+#]+", "\\1 "),
-                test="[-+#\\u2212]",
+            where(
+                "[-+#\\u2212]",
+                replaced(
+                    ("\\u2212", "-"),
+                    (f"(^|[{opens}])-(?=[0-9])", "\\1−"),
+                    (f"[+#]+(?=[{words}])", " "),
+                    (f"((?:^|[^{letters}{kept_marks}+#])[{kept_marks}]*)[+#]+", "\\1 "),
+                ),
             ),
         )
     )
@@ -232,37 +265,36 @@ def main() -> None:
             "_split",
             "Put spaces around each character, with its marks, of spaceless scripts; then replace "
             "each run of\n-- characters other than letters, marks and numbers by a space",
-            "RETURN regexp_replace("
-            f"regexp_replace(body, '[{spaceless}][{kept_marks}]*', ' \\& ', 'g'),\n"
-            f"    '[^{words}{kept_marks}]+', ' ', 'g')",
+            returned(
+                replaced(
+                    (f"[{spaceless}][{kept_marks}]*", " \\& "), (f"[^{words}{kept_marks}]+", " ")
+                )
+            ),
         )
     )
     print(
         function(
             "_split_signed",
             "The same, with the signs that _signed() leaves",
-            "RETURN translate(regexp_replace(regexp_replace(body, "
-            f"'[{spaceless}][{kept_marks}]*[+#]*', ' \\& ', 'g'),\n"
-            f"    '[^{words}{kept_marks}+#\\u2212]+', ' ', 'g'), '−', '-')",
+            returned(f"translate({signed}, {literal('−')}, {literal('-')})"),
         )
     )
     print(
         function(
             "_symbols",
             "The symbols of a text in NFKC, each with a space after it",
-            f"RETURN regexp_replace(regexp_replace(body, '[^{symbols}]+', '', 'g'), '.', '\\& ', 'g')",
+            returned(replaced((f"[^{symbols}]+", ""), (".", "\\& "))),
         )
     )
     print(
         function(
             "_without_spaces",
             "A normal form without the spaces between two words of scripts that use no spaces",
-            "AS $$\nBEGIN  -- a planner takes longer to read the expression than to search a text\n"
-            "    RETURN CASE WHEN octet_length(body) = length(body) THEN body\n"
-            "        ELSE regexp_replace(body,\n"
-            f"        E'([{spaceless}][{kept_marks}]*[+#]*) (?=[{spaceless}])', E'\\\\1', 'g') END;\n"
-            "END $$",
-            PLPGSQL,
+            returned(
+                "CASE WHEN octet_length(body) = length(body) THEN body\n"
+                "        ELSE regexp_replace(body,\n"
+                f"        E'([{spaceless}][{kept_marks}]*[+#]*) (?=[{spaceless}])', E'\\\\1', 'g') END"
+            ),
         )
     )
     print(fold(), end="")

@@ -74,6 +74,25 @@ END;
 
 DROP FUNCTION textsim._open_functions();
 
+-- Write the expressions of the Unicode tables into functions in SQL again.
+CREATE FUNCTION textsim._move_expressions() RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    moved record;
+BEGIN
+    FOR moved IN
+        SELECT p.proname AS name, substring(p.prosrc FROM '    (RETURN .*);') AS code FROM pg_proc p
+        WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = ANY (
+            '{_joined,_spaced_signs,_capped,_unfinished,_without_marks,_signed,_split,_split_signed,_symbols}')
+    LOOP
+        EXECUTE format(
+            'CREATE OR REPLACE FUNCTION textsim.%I(body text) RETURNS text '
+            'LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE %s', moved.name, moved.code);
+    END LOOP;
+END $$;
+DO $$ BEGIN PERFORM textsim._move_expressions(); END $$;
+DROP FUNCTION textsim._move_expressions();
+
 CREATE OR REPLACE FUNCTION textsim._served_revisions() RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN '{0001_schema}'::text[];
