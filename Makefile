@@ -62,10 +62,8 @@ soak-crash: .venv/.dev
 	$(BIN)/python -m tests.crash --kills 200
 
 soak-clients: .venv/.dev
-	for more in '' --more; do \
-		TEXTSIM_TEST_SECONDS=300 $(BIN)/python -m pytest -rP --postgres 18 $$more \
-			tests/integration/test_many_clients.py tests/soak/test_unique.py || exit 1; \
-	done
+	TEXTSIM_TEST_SECONDS=300 $(BIN)/python -m pytest -rP --postgres 18 --more \
+		tests/integration/test_many_clients.py tests/soak/test_unique.py
 
 soak-tests: .venv/.dev
 	$(BIN)/python -m pytest $(PARALLEL) --long --postgres 18 -m long tests

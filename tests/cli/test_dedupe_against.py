@@ -85,6 +85,7 @@ def test_the_result_is_that_of_old_and_new_records_together(
     assert db.corpus("known").check() == []
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("recall", ["0.95", "1"])
 def test_ten_weeks_have_the_sizes_of_one_run(
     textsim: Textsim, db: ts.Database, rng: random.Random, recall: str

@@ -47,6 +47,7 @@ async def _note_all(corpus: ts.Corpus, given: list[Note], agents: int) -> None:
         await team[0].settle()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("count", "agents"),
     [(100, 1), (160, 16), pytest.param(1_000, 1, marks=pytest.mark.long)],

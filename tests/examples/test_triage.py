@@ -70,6 +70,7 @@ def _said(connection: Connection, issue: int, least: float | None) -> int | None
     return int(re.findall(r"#(\d+)", sentence)[0]) if sentence else None
 
 
+@pytest.mark.more
 def test_what_is_said_is_as_often_right_as_wanted(
     db: ts.Database, connection: Connection, database_url: str, rng: random.Random
 ) -> None:

@@ -18,6 +18,7 @@ def run_fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
+@pytest.mark.more
 def test_a_batch_passes_all_checks(seed: int) -> None:
     assert Checks().batch(seed, 0, 100) > 100
 

@@ -206,6 +206,7 @@ def test_a_cancelled_attach_and_worker_leave_changes_to_the_next_worker(
 THREADS = 16
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("number", [30, pytest.param(300, marks=pytest.mark.long)])
 def test_cancelled_tasks_lose_no_connection(
     number: int,

@@ -122,6 +122,7 @@ def test_status_estimates_a_large_backlog(corpus: ts.Corpus, connection: Connect
     assert (status.pending, status.is_estimate) == (1_010_000, True)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("mode", sample(["queue", "inline"], 2))
 @pytest.mark.parametrize("writers", sample([3, 6], 2))
 def test_attaching_a_partitioned_table_causes_no_deadlock(

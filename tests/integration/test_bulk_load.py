@@ -148,8 +148,9 @@ def vacuums_each_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vacuum_loads, "DOCUMENTS_BETWEEN", BATCH_DOCUMENTS)
 
 
+@pytest.mark.more
 @pytest.mark.usefixtures("vacuums_each_batch")
-@pytest.mark.parametrize("passages", sample([None, 4], 2, "more"))
+@pytest.mark.parametrize("passages", [None, 4])
 def test_pages_are_vacuumed_while_a_first_load_lasts(db: ts.Database, passages: int | None) -> None:
     corpus = db.create_corpus("c", passages=passages)
     learned_from = SAMPLE_DOCUMENTS if passages else 0

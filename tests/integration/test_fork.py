@@ -127,6 +127,7 @@ def test_a_child_works_if_a_lock_is_held_during_the_fork(database_url: str) -> N
     assert run_script(LOCKED, database_url) == (0, "", "")
 
 
+@pytest.mark.more
 def test_a_child_cannot_continue_a_transaction_of_its_parent(database_url: str) -> None:
     assert run_script(IN_USE, database_url) == (0, "", "")
 

@@ -24,7 +24,6 @@ from tests.support.judgements import (
     ordered,
     random_judgements,
 )
-from tests.support.sampling import sample
 from textsim_db.cluster import split_large_buckets
 from textsim_db.files.read_documents import read_judgements
 from textsim_db.read import bucket_pairs
@@ -123,7 +122,8 @@ def check_obeyed(
             assert sorted(rows) == removed, at
 
 
-@pytest.mark.parametrize("scoped", sample([True, False], 2, "more"))
+@pytest.mark.more
+@pytest.mark.parametrize("scoped", [True, False])
 def test_random_judgements_are_obeyed(
     db: ts.Database,
     connection: Connection,

@@ -175,6 +175,7 @@ def test_changes_of_key_columns_and_texts_are_followed(
 PART = st.text(st.sampled_from("/~01a") | st.characters(exclude_characters="\0", codec="utf-8"))
 
 
+@pytest.mark.more
 @given(st.lists(st.tuples(PART, PART, PART), min_size=2, max_size=20))
 def test_two_different_rows_never_have_one_key(rows: list[tuple[str, str, str]]) -> None:
     keys = [ts.join_key(*row) for row in rows]

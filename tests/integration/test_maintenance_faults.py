@@ -210,6 +210,7 @@ def is_of_broken(*arguments: object) -> bool:
     return "broken" in names or "broken_table" in str(getattr(arguments[-1], "name", ""))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("bug", BUGS, ids=[name for _, name in BUGS])
 def test_a_worker_goes_on_beside_a_bug(
     db: ts.Database,

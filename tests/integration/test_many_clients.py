@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from math import inf
 
 import psycopg
+import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
@@ -262,6 +263,7 @@ class Client:
             self.counts["torn"] += others != key_pair - {key}
 
 
+@pytest.mark.more
 def test_sixteen_clients_lose_tear_and_double_nothing(
     db: ts.Database, rng: random.Random, seed: int, database_url: str
 ) -> None:

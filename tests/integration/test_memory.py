@@ -34,6 +34,7 @@ def assert_no_cycles(work: Callable[[], object]) -> None:
         gc.enable()
 
 
+@pytest.mark.more
 def test_writing_and_searching_leave_no_cycles(db: ts.Database) -> None:
     corpus = db.create_corpus("c", shingle="word:2", num_hashes=16)
     assert_no_cycles(lambda: corpus.add_many(DOCUMENTS))
@@ -44,6 +45,7 @@ def test_writing_and_searching_leave_no_cycles(db: ts.Database) -> None:
     assert_no_cycles(lambda: corpus.remove([key for key, _ in DOCUMENTS]))
 
 
+@pytest.mark.more
 def test_a_worker_leaves_no_cycles(
     db: ts.Database, connection: psycopg.Connection[tuple[object, ...]]
 ) -> None:

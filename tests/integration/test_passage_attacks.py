@@ -238,6 +238,7 @@ def without_spaces(rng: random.Random) -> tuple[dict[str, str], list[str]]:
     return documents, texts
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("make", [with_quotations, with_periods, with_ends, without_spaces])
 def test_every_run_is_found(
     db: ts.Database, connection: Connection, rng: random.Random, make: Texts

@@ -127,6 +127,7 @@ def test_a_pooler_turns_off_prepared_statements(database_url: str, pooled_url: s
             engine.dispose()
 
 
+@pytest.mark.more
 def test_loads_searches_and_rebuilds_work_behind_a_pooler(
     pooled_url: str, texts: list[tuple[str, str]]
 ) -> None:
@@ -146,6 +147,7 @@ def test_loads_searches_and_rebuilds_work_behind_a_pooler(
         assert corpus.check() == []
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("listen", [False, True])
 def test_a_worker_indexes_behind_a_pooler(
@@ -218,6 +220,7 @@ def test_prepared_statements_work_if_pgbouncer_supports_them(database_url: str) 
             assert driver.prepare_threshold == 1
 
 
+@pytest.mark.more
 def test_cancelled_tasks_cancel_no_statement_of_others_behind_a_pooler(
     database_url: str, rng: random.Random
 ) -> None:

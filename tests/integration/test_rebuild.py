@@ -201,6 +201,7 @@ def test_an_interrupted_rebuild_changes_nothing(db: ts.Database) -> None:
     assert stored_corpus.names(db.engine) == ["c"]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("when", sample(["after", "before"], 2))
 @pytest.mark.parametrize("attached", sample([True, False], 2))
 def test_a_lost_commit_leaves_the_old_or_the_new_corpus(

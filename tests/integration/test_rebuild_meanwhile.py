@@ -91,6 +91,7 @@ def test_a_writer_is_refused_if_another_thread_has_noticed_the_rebuild(db: ts.Da
     assert corpus.check() == []
 
 
+@pytest.mark.more
 def test_a_replaced_corpus_is_dropped_later_if_it_is_being_read(
     db: ts.Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

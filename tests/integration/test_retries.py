@@ -99,6 +99,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"textsim_db.write.{module}.BATCH_DOCUMENTS", BATCH)
 
 
+@pytest.mark.more
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("when", sample(["after", "before"], 2))
 def test_documents_are_stored_once_after_a_lost_commit(
@@ -134,6 +135,7 @@ def test_documents_are_stored_once_after_a_lost_commit(
         assert (len(corpus), corpus.check()) == (0, [])
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("when", sample(["after", "before"], 2))
 def test_a_worker_indexes_all_changes_after_a_lost_commit(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, proxy: Proxy, when: str

@@ -33,6 +33,7 @@ def settle(db: ts.Database, connection: Connection, corpus: ts.Corpus, by_sql: b
     index_all_pending(db, corpus)
 
 
+@pytest.mark.more
 @pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("by_sql", [False, True])

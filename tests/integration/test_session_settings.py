@@ -12,7 +12,6 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection, tables_of
-from tests.support.sampling import sample
 from textsim_db.db.addresses import sqlalchemy_url
 
 SETTINGS = {
@@ -67,7 +66,8 @@ def scopes(connection: Connection, corpus: ts.Corpus) -> dict[str, str]:
     return dict(connection.execute(f"SELECT key, scope FROM {documents}".encode()).fetchall())
 
 
-@pytest.mark.parametrize("part", sample(range(3), 3, "more"))
+@pytest.mark.more
+@pytest.mark.parametrize("part", range(3))
 def test_scopes_keys_and_filters_are_the_same_whoever_writes(
     db: ts.Database, database_url: str, connection: Connection, rng: random.Random, part: int
 ) -> None:

@@ -59,6 +59,7 @@ def translate_to_german(data: bytes) -> bytes:
     return data
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "translate",
     [
@@ -151,6 +152,7 @@ def test_a_cancelled_statement_is_not_repeated(
     assert (len(corpus), corpus.check()) == (0, [])
 
 
+@pytest.mark.more
 def test_a_worker_goes_on_after_a_statement_was_cancelled(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from tests.support.sampling import sample
 from tests.support.sources import (
     MODES,
     expected_forms,
@@ -33,7 +34,7 @@ KEYS: dict[str, tuple[str, list[object]]] = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", sample(MODES, 2, "more"))
 def test_keys_of_every_supported_type_are_indexed(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
 ) -> None:
@@ -58,7 +59,7 @@ def test_keys_of_every_supported_type_are_indexed(
         connection.execute("DROP TABLE t")
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", sample(MODES, 2, "more"))
 def test_changes_of_a_partitioned_table_are_indexed(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
 ) -> None:

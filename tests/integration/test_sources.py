@@ -9,6 +9,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from tests.support.sampling import sample
 from tests.support.sources import (
     MODES,
     expected_forms,
@@ -91,7 +92,7 @@ def run_statements(connection: Connection, statements: list[LiteralString]) -> N
             connection.execute(statement)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", sample(MODES, 2, "more"))
 def test_changes_by_every_kind_of_statement_are_indexed(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
 ) -> None:

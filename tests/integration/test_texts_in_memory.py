@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import textsim_db as ts
+from tests.support.sampling import sample
 from textsim_db.cluster import loaded_documents
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.corpus.judged_records import JudgedDocuments
@@ -49,7 +50,7 @@ def texts_of(rng: random.Random) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize("kind", SETTINGS)
+@pytest.mark.parametrize("kind", sample(SETTINGS, 3, "more"))
 def test_the_result_is_that_of_a_corpus(db: ts.Database, rng: random.Random, kind: str) -> None:
     settings = SETTINGS[kind]
     texts = texts_of(rng)

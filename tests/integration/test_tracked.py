@@ -347,7 +347,8 @@ def count_events(connection: Connection) -> int:
     return int(count)
 
 
-@pytest.mark.parametrize("linkage", sample(["kept", "single"], 2, "more"))
+@pytest.mark.more
+@pytest.mark.parametrize("linkage", ["kept", "single"])
 def test_clusters_keep_their_ids(
     db: ts.Database, connection: Connection, rng: random.Random, linkage: str
 ) -> None:

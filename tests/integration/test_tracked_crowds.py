@@ -10,7 +10,6 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.connections import Connection
-from tests.support.sampling import sample
 from tests.support.tracked import compare
 from textsim_db.sync import build_clusters
 
@@ -44,9 +43,10 @@ def check_one_cluster(corpus: ts.Corpus, keys: set[str], first: str) -> None:
     assert corpus.check() == []
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("linkage", "is_bulk"),
-    sample([("kept", False), ("single", False), ("single", True), ("kept", True)], 2, "more"),
+    [("kept", False), ("single", False), ("single", True), ("kept", True)],
 )
 def test_a_crowd_is_one_cluster_and_has_few_matches(
     db: ts.Database,
@@ -73,7 +73,8 @@ def test_a_crowd_is_one_cluster_and_has_few_matches(
     assert last.crowded
 
 
-@pytest.mark.parametrize("linkage", sample(["kept", "single"], 2, "more"))
+@pytest.mark.more
+@pytest.mark.parametrize("linkage", ["kept", "single"])
 def test_a_crowd_that_loses_matches_is_compared_again(
     db: ts.Database, connection: Connection, linkage: str
 ) -> None:
@@ -109,7 +110,8 @@ def test_the_likest_text_is_found_in_a_crowd(db: ts.Database) -> None:
     assert sorted(member.key for member in corpus.members()) == ["one", "other"]
 
 
-@pytest.mark.parametrize("is_bulk", sample([False, True], 2, "more"))
+@pytest.mark.more
+@pytest.mark.parametrize("is_bulk", [False, True])
 def test_a_crowd_of_complete_linkage_is_one_cluster_and_documents_alone(
     db: ts.Database, connection: Connection, monkeypatch: pytest.MonkeyPatch, is_bulk: bool
 ) -> None:

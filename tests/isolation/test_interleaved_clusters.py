@@ -127,6 +127,7 @@ def test_nothing_that_locks_a_corpus_ends_an_inline_writer(
     assert all(db.corpus(name).check() == [] for name in db.corpora())
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("hidden", [1, 2])
 def test_a_pair_is_judged_while_its_documents_are_being_added(
@@ -153,6 +154,7 @@ def test_a_pair_is_judged_while_its_documents_are_being_added(
     assert corpus.check() == []
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize(
     "statement", ["judge('c', 'a', 'b', 'different')", "unjudge('c', 'a', 'b')"]

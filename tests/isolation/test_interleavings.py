@@ -347,6 +347,7 @@ def test_a_look_for_twins_that_waits_for_a_rebuild_is_refused(scene: Scene) -> N
     a.rollback()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 def test_a_row_that_changes_during_a_rebuild_is_indexed(scene: Scene, mode: str) -> None:
     make_table(scene.connection, 3)

@@ -56,6 +56,7 @@ def contents(connection: Connection, bert_only: bool) -> list[object]:
     ]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("write", [False, True])
 def test_hostile_calls_reach_no_other_scope(
     notes: ts.Corpus, connection: Connection, rng: random.Random, write: bool

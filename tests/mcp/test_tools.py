@@ -213,6 +213,7 @@ def test_the_official_client_calls_a_process(notes: ts.Corpus, database_url: str
     asyncio.run(main())
 
 
+@pytest.mark.more
 def test_sixteen_clients_over_http_need_the_token(notes: ts.Corpus, database_url: str) -> None:
     with over_http(database_url, "notes", "--scope", "anna", "--write") as server:
 

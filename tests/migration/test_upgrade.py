@@ -15,6 +15,7 @@ from tests.support.dumps import UTF8
 from tests.support.own_alembic import own_alembic
 from tests.support.released import ROOT, Release, downgrade, each_release
 from tests.support.roles import new_stage
+from tests.support.sampling import sample
 from tests.support.servers import Server
 from textsim_db.db import schema
 
@@ -30,7 +31,7 @@ def run_steps(url: str, release: Release) -> None:
                 connection.execute("UPDATE textsim.alembic_version SET version_num = %s", [name])
 
 
-@pytest.mark.parametrize("way", ["install", "script", "own Alembic"])
+@pytest.mark.parametrize("way", sample(["install", "script", "own Alembic"], 3, "more"))
 @each_release
 def test_each_way_leads_to_the_newest_schema_and_back(
     server: Server, release: Release, way: str, tmp_path: Path
@@ -54,6 +55,7 @@ def test_each_way_leads_to_the_newest_schema_and_back(
             assert back[name] == released[name], name
 
 
+@pytest.mark.more
 @each_release
 def test_default_privileges_take_no_function_from_a_role(server: Server, release: Release) -> None:
     """An installation opens its functions, and so does an upgrade."""
@@ -105,6 +107,7 @@ CREATE EVENT TRIGGER cut ON ddl_command_end EXECUTE FUNCTION cut();
 """
 
 
+@pytest.mark.more
 @each_release
 def test_an_interrupted_upgrade_changes_nothing(server: Server, release: Release) -> None:
     """The session is ended after each statement in turn."""

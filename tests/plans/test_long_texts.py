@@ -119,6 +119,7 @@ class PlansOf:
         return rows[0][0] if rows else None
 
 
+@pytest.mark.more
 @pytest.mark.sampled
 @pytest.mark.parametrize("unit", ["word:3", "word:5", "char:5"])
 @pytest.mark.parametrize("is_unique", [False, True], ids=["plain", "unique"])

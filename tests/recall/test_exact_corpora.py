@@ -288,6 +288,7 @@ RETURN array(
 """
 
 
+@pytest.mark.more
 @pytest.mark.sampled
 @pytest.mark.parametrize("bits", [2, 5])
 @pytest.mark.parametrize("shingle", ["word:1", "word:2"])

@@ -324,6 +324,7 @@ def test_texts_and_keys_are_escaped_on_every_page(corpus: ts.Corpus, open_review
     assert judged == {(min(HOSTILE[0], key), max(HOSTILE[0], key)) for key in HOSTILE[1:]}
 
 
+@pytest.mark.more
 def test_a_huge_word_is_cut_and_the_page_stays_small(corpus: ts.Corpus, open_review: Open) -> None:
     words = " ".join(f"word{i}" for i in range(30))
     corpus.add_many({"big": f"{words} {'x' * 1_000_000}", "other": f"{words} {'y' * 1_000_000}"})

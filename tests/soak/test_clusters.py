@@ -8,12 +8,12 @@ import pytest
 
 import textsim_db as ts
 from tests.soak import clusters
-from tests.support.sampling import sample
 
 STEPS = 200 if float(os.environ.get("TEXTSIM_TEST_SECONDS", "2")) < 60 else 5000
 
 
-@pytest.mark.parametrize(("kind", "linkage", "mode"), sample(clusters.LIVES[::7], 2, "more"))
+@pytest.mark.more
+@pytest.mark.parametrize(("kind", "linkage", "mode"), clusters.LIVES[::7])
 def test_clusters_are_right_after_writers_and_kills(
     db: ts.Database, seed: int, monkeypatch: pytest.MonkeyPatch, kind: str, linkage: str, mode: str
 ) -> None:

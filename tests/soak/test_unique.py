@@ -19,7 +19,6 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.sampling import sample
 from tests.support.sources import stored_forms
 from tests.support.unique_writers import NUMBER, SETTINGS, Client, faults_of, prepare
 from tests.support.workers import running_worker
@@ -28,7 +27,8 @@ SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "1"))
 CLIENTS = 16
 
 
-@pytest.mark.parametrize("settings", sample(SETTINGS, len(SETTINGS), "more"))
+@pytest.mark.more
+@pytest.mark.parametrize("settings", SETTINGS)
 def test_sixteen_clients_at_random_leave_no_twins(
     db: ts.Database, connection: Connection, rng: random.Random, seed: int, settings: str
 ) -> None:
