@@ -32,7 +32,7 @@ class Closable(Protocol):
     def close(self) -> None: ...  # noqa: D102
 
 
-class Call:
+class CallContext:
     """The context of one function, or of several that run one after another."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Threads:
         self._open: set[Closable] = set()
         self._is_closed = False
 
-    async def run(self, function: Callable[[], Result], call: Call | None = None) -> Result:
+    async def run(self, function: Callable[[], Result], call: CallContext | None = None) -> Result:
         """Run a function in a thread; call: that of all steps of an iterator.
 
         If the task is cancelled, the statements of the function are cancelled. The task is resumed when
@@ -66,7 +66,7 @@ class Threads:
         """
         if self._is_closed:
             raise DatabaseUnavailable("the database was closed; open it again with aio.connect()")
-        call = call or Call()
+        call = call or CallContext()
         work = self._calls.submit(call.context.run, function)
         try:
             return await asyncio.wrap_future(work)
@@ -201,7 +201,7 @@ class Results(Stream[Row]):
 
 async def _items(threads: Threads, steps: _Steps[Item]) -> AsyncGenerator[Item, None]:
     """Yield the items of all steps; asyncio closes a generator that nobody reads any more."""
-    call = Call()
+    call = CallContext()
     await threads.begin(steps)
     try:
         while items := await threads.run(steps.take, call):

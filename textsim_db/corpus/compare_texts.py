@@ -61,7 +61,7 @@ def pairs(
     """
     documents = _KeyedTexts.of(texts)
     join = _join(documents, settings, for_merges=False)
-    found = [
+    matching = [
         Pair(documents.keys[a], documents.keys[b], similarity)
         for links in join.pairs()
         for a, b, similarity in zip(
@@ -71,7 +71,7 @@ def pairs(
             strict=True,
         )
     ]
-    return ResultList(sorted(found, key=lambda pair: (-pair.similarity, pair.a, pair.b)))
+    return ResultList(sorted(matching, key=lambda pair: (-pair.similarity, pair.a, pair.b)))
 
 
 @overload
@@ -111,8 +111,8 @@ def clusters(
     how = check_linkage(linkage)
     documents = _KeyedTexts.of(texts)
     groups = linkages.groups(_join(documents, settings, for_merges=True), how, _in_order)
-    found = [group.with_keys(documents.keys.__getitem__) for group in groups]
-    return ResultList(sorted(found, key=lambda cluster: (-len(cluster.keys), cluster.keys)))
+    similar = [group.with_keys(documents.keys.__getitem__) for group in groups]
+    return ResultList(sorted(similar, key=lambda cluster: (-len(cluster.keys), cluster.keys)))
 
 
 _in_order: Ranked = np.sort

@@ -35,11 +35,11 @@ from textsim_db.files.records import (
     Values,
     expect_distinct,
     expect_names,
-    found,
     is_special,
     key_of,
     needed,
     text_of,
+    value_of,
 )
 
 WRITERS: dict[Kind, Callable[[], RecordWriter]] = {
@@ -191,11 +191,11 @@ class RecordFile:
         columns = self.columns
         if isinstance(record, InputError):
             return Record(None, None, None, fault=f"{unit} {number}: {record}")
-        key = found(record, columns.key)
+        key = value_of(record, columns.key)
         if isinstance(key, bool | list | dict):
             key = json.dumps(key, ensure_ascii=False, default=str)  # as the file has it
         key = None if key is None else str(key)
-        value = None if columns.value is None else found(record, columns.value)
+        value = None if columns.value is None else value_of(record, columns.value)
         try:
             text, scope = text_of(needed(record, columns.text, "--text"), columns.text), None
             if columns.scope is not None:
@@ -254,7 +254,7 @@ class _Members:
         self._present: dict[str, None] = {}
 
     def note(self, record: Values) -> None:
-        self.missing = [named for named in self.missing if found(record, named[1], self) is self]
+        self.missing = [named for named in self.missing if value_of(record, named[1], self) is self]
         if len(self._present) < _MOST_SUGGESTIONS:
             self._present |= dict.fromkeys(record)
 

@@ -136,15 +136,15 @@ class CsvReader(LineReader):
         return csv.reader(lines, strict=True, delimiter=self._separator, **_QUOTING[self._quote])
 
     def _by_another_separator(self, header: list[str]) -> list[str]:
-        found = {self._separator: header}
+        headers = {self._separator: header}
         for self._separator in _SEPARATORS:
             with suppress(csv.Error):
                 text = decoded(self.raw_header).removeprefix(_BYTE_ORDER_MARK)
                 lines = io.StringIO(text, newline="\n")
-                found.setdefault(self._separator, next(self._divide(lines)))
-        self._separator = max(found, key=lambda mark: len(found[mark]))
+                headers.setdefault(self._separator, next(self._divide(lines)))
+        self._separator = max(headers, key=lambda mark: len(headers[mark]))
         self._records = self._divide(self._lines)
-        return found[self._separator]
+        return headers[self._separator]
 
     def _check_fields(self, fields: list[str], are_several_lines: bool) -> None:
         """Raise InputError unless these are the fields of one record."""

@@ -120,7 +120,7 @@ class LineReader(RecordReader):
 _MISSING = object()
 
 
-def found(values: Values, name: str, default: Any = None) -> Any:
+def value_of(values: Values, name: str, default: Any = None) -> Any:
     """Return a value by its name; if there is none, dots lead into objects and, by numbers, arrays."""
     if name in values:
         return values[name]
@@ -135,7 +135,7 @@ def found(values: Values, name: str, default: Any = None) -> Any:
 
 def needed(values: Values, name: str, option: str) -> Any:
     """Return a value by its name; raise InputError without it. option: names the member."""
-    value = found(values, name, _MISSING)
+    value = value_of(values, name, _MISSING)
     if value is _MISSING:
         expect_names(list(values), [(option, name)], "member")
     return value

@@ -34,8 +34,8 @@ _EQUAL_WORDS = (
     "the words are stored already, whatever force says: if a sign differs, write it as a word"
 )
 
-Answer: TypeAlias = dict[str, Any]
-Searched = Annotated[
+JsonObject: TypeAlias = dict[str, Any]
+SearchedText = Annotated[
     str, Field(description="the text to compare", max_length=MOST_CHARACTERS_OF_TEXT)
 ]
 DocumentKey = Annotated[
@@ -77,7 +77,7 @@ class CorpusTools:
     def writing(self) -> list[Callable[..., str]]:
         return [self.remember, self.judge, self.forget]
 
-    def check_before_write(self, text: Searched, max_bytes: MostBytes = 4_000) -> str:
+    def check_before_write(self, text: SearchedText, max_bytes: MostBytes = 4_000) -> str:
         """Say what `remember` would do with a text, and write nothing.
 
         outcome: `new`; `twin`: it is stored already, in other words or the same; `doubtful`: compare it
@@ -98,7 +98,7 @@ class CorpusTools:
         rows = self._rows(matches, text)
         return fitted({"outcome": outcome, "matches": rows}, "matches", max_bytes)
 
-    def search(self, text: Searched, k: MostRows = 5, max_bytes: MostBytes = 4_000) -> str:
+    def search(self, text: SearchedText, k: MostRows = 5, max_bytes: MostBytes = 4_000) -> str:
         """Return the documents with the most similar words, best first.
 
         It compares words, not meanings: search with the words that the document may have. Each match has
@@ -111,13 +111,13 @@ class CorpusTools:
             matches = corpus.query(_written(text), max_results=k, scope=self._scope)
         return fitted({"matches": self._rows(matches, text)}, "matches", max_bytes)
 
-    def passages(self, text: Searched, k: MostRows = 10, max_bytes: MostBytes = 4_000) -> str:
+    def passages(self, text: SearchedText, k: MostRows = 10, max_bytes: MostBytes = 4_000) -> str:
         """Return the runs of words that a text shares with documents, the longest first."""
-        found = self._corpus.passages(text, max_results=k, scope=self._scope)
-        own = self._texts([each.key for each in found])
+        passages = self._corpus.passages(text, max_results=k, scope=self._scope)
+        own = self._texts([each.key for each in passages])
         rows = [
             {"key": each.key, "words": each.words, "text": text[each.start : each.end]}
-            for each in found
+            for each in passages
             if each.key in own
         ]
         return fitted({"passages": rows}, "passages", max_bytes)
@@ -164,7 +164,7 @@ class CorpusTools:
     def status(self) -> str:
         """Return how many documents there are, and which settings compare them."""
         corpus, config = self._corpus, self._corpus.config
-        answer: Answer = {"corpus": corpus.name, "scope": self._scope}
+        answer: JsonObject = {"corpus": corpus.name, "scope": self._scope}
         if self._scope is None:
             state = corpus.status()
             answer |= {"documents": state.indexed, "pending": state.pending}
@@ -248,19 +248,19 @@ class CorpusTools:
         """
         self._own(keys)
         report = self._corpus.forget(keys, later=True)
-        answer: Answer = {"documents": report.documents, "judgements": report.judgements}
+        answer: JsonObject = {"documents": report.documents, "judgements": report.judgements}
         if report.has_words:
             answer["note"] = "the words stay in the dictionary until the next textsim rebuild"
         return fitted(answer, "", 4_000)
 
-    def _rows(self, matches: Sequence[Match], text: str) -> list[Answer]:
+    def _rows(self, matches: Sequence[Match], text: str) -> list[JsonObject]:
         texts = self._texts([match.key for match in matches])
         threshold, searched = self._corpus.config.threshold, tokens(text)
         rows = []
         for match in matches:
             if match.key not in texts:  # removed meanwhile
                 continue
-            row: Answer = {"key": match.key, "similarity": match.similarity}
+            row: JsonObject = {"key": match.key, "similarity": match.similarity}
             row["text"] = texts[match.key].text
             if match.similarity >= threshold:  # nearest() returns others, too
                 apart = differences(_tokens(texts[match.key]), searched)
@@ -296,7 +296,7 @@ def _tokens(text: DocumentText) -> list[Token]:
     return tokens(text.text) if text.is_original else tokens_of_form(text.text)
 
 
-def _differs(parts: Sequence[Part], kinds: Sequence[str], left: str, right: str) -> Answer:
+def _differs(parts: Sequence[Part], kinds: Sequence[str], left: str, right: str) -> JsonObject:
     """Return the words that one of two texts has alone, by the names of both."""
     changed = [part for part in parts if part.change is not Change.SAME]
     sides = {
@@ -307,7 +307,7 @@ def _differs(parts: Sequence[Part], kinds: Sequence[str], left: str, right: str)
     return {"differs": words, "only": ", ".join(kinds)}
 
 
-def fitted(answer: Answer, rows: str, most: int) -> str:
+def fitted(answer: JsonObject, rows: str, most: int) -> str:
     """Return an answer as JSON of at most this many bytes, and say what it leaves out.
 
     rows: the member with the list of results. Texts are cut first, then the last results are left out.

@@ -271,7 +271,7 @@ WRONG_MATCHES: Final[LiteralString] = """
 WITH stored AS MATERIALIZED (
     SELECT m.a, m.b, m.similarity FROM textsim.match_{id} m
     WHERE m.a = ANY (%(nodes)s::integer[]) OR m.b = ANY (%(nodes)s::integer[])
-), found AS MATERIALIZED (
+), computed AS MATERIALIZED (
     SELECT f.a, f.b, f.similarity
     FROM textsim._find_links_{id}(
         (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(threshold)s, %(nodes)s::integer[]) l
@@ -280,7 +280,7 @@ WITH stored AS MATERIALIZED (
     ) f (a, b, similarity)
 )
 SELECT x.key, y.key, s.similarity, f.similarity
-FROM stored s FULL JOIN found f ON f.a = s.a AND f.b = s.b
+FROM stored s FULL JOIN computed f ON f.a = s.a AND f.b = s.b
 CROSS JOIN LATERAL (
     SELECT d.key FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
     WHERE n.node = coalesce(s.a, f.a)

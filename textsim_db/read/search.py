@@ -321,8 +321,8 @@ def _verified(
     matches: list[list[Match]] = [[] for _ in range(count)]
     differs = _differs(queries, documents, left, right)
     columns = (left.tolist(), right.tolist(), values.tolist(), shares, differs)
-    for number, document, *found in zip(*columns, strict=True):
-        matches[number].append(Match(documents.keys[document], *found))
+    for number, document, *fields in zip(*columns, strict=True):
+        matches[number].append(Match(documents.keys[document], *fields))
     sign = 1 if criterion.measure.is_distance else -1
     return [
         sorted(each, key=lambda match: (sign * match.similarity, match.key)) for each in matches

@@ -70,8 +70,8 @@ class CorpusDocuments:
         self._first_id = self._store.corpus.id
         self.judgement_store: JudgementStore = corpus
         # Raises an error for a threshold out of range.
-        found = corpus._criterion(JACCARD.name, threshold, None)
-        self._criterion = found._replace(for_merges=True)
+        criterion = corpus._criterion(JACCARD.name, threshold, None)
+        self._criterion = criterion._replace(for_merges=True)
         self._pairs = Results(Pair, partial(corpus._pairs, list_pairs.pairs, self._criterion))
         self._sources = sources_of(self._store)
         self._source = source

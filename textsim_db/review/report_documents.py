@@ -30,7 +30,7 @@ from textsim_db.review.reviewed import JudgedPair, NextCommand, Text
 _MOST_NOTE = 10_000
 """The bytes of a note, as in a corpus."""
 
-Stored = dict[tuple[str, str], Judgement]
+JudgementsOfPairs = dict[tuple[str, str], Judgement]
 
 
 class JudgementFile:
@@ -40,7 +40,7 @@ class JudgementFile:
         self.path = path
         self.read()
 
-    def read(self) -> Stored:
+    def read(self) -> JudgementsOfPairs:
         """Return the judgements by their pairs; raises InputError with the line of a faulty one."""
         try:
             lines = Path(self.path).read_text(encoding="utf-8").splitlines()
@@ -101,7 +101,7 @@ class JudgementFile:
             return stored.pop((min(a, b), max(a, b)), None) is not None
 
     @contextmanager
-    def _changing(self) -> Iterator[Stored]:
+    def _changing(self) -> Iterator[JudgementsOfPairs]:
         """Lend the judgements to change, while no other process changes them."""
         # The file is replaced, so a lock on it would be a lock on the old file.
         folder = os.open(Path(self.path).resolve().parent, os.O_RDONLY)
@@ -115,14 +115,14 @@ class JudgementFile:
         finally:
             os.close(folder)
 
-    def _write(self, stored: Stored) -> None:
+    def _write(self, stored: JudgementsOfPairs) -> None:
         with replacing(self.path) as file:
             for _, judgement in sorted(stored.items()):
                 fields = {**judgement._asdict(), "judged_at": judgement.judged_at.isoformat()}
                 file.write(json.dumps(fields, ensure_ascii=True).encode() + b"\n")
 
 
-def _record(stored: Stored, given: JudgedPair, replaces: str | None) -> bool:
+def _record(stored: JudgementsOfPairs, given: JudgedPair, replaces: str | None) -> bool:
     first, second, verdict, note, source, confidence = given
     a, b = min(first, second), max(first, second)
     if note is not None and len(note.encode(errors="replace")) > _MOST_NOTE:
@@ -155,7 +155,7 @@ class _Report(NamedTuple):
     removed: list[Removed]
     keys: dict[int, str]
     """The keys by the numbers of records, as far as the report has them."""
-    known: int
+    matches_of_corpus: int
     """The records that were removed because they match a document of a corpus."""
 
 
@@ -191,8 +191,8 @@ class ReportDocuments:
             raise
         self.judgement_store = JudgementFile(judgements)
         facts = {"Input": Path(records.title).name, "Judgements": Path(judgements).name}
-        if self._report.known:
-            facts["Removed for a corpus, not shown"] = f"{self._report.known:,}"
+        if self._report.matches_of_corpus:
+            facts["Removed for a corpus, not shown"] = f"{self._report.matches_of_corpus:,}"
         self.facts: Mapping[str, str] = facts
 
     def __enter__(self) -> ReportDocuments:
@@ -302,14 +302,14 @@ class ReportDocuments:
 def read_report(path: str) -> _Report:
     """Read the report of textsim dedupe; raises InputError with the line of a faulty cluster."""
     report = _Report([], {}, 0)
-    known = 0
+    matches_of_corpus = 0
     for number, line in _lines(path):
         try:
             kept, removed = line["kept"], line["removed"]
             for each in removed:
                 _add_key(report.keys, each)
                 if "corpus" in kept:
-                    known += 1
+                    matches_of_corpus += 1
                     continue
                 pair = int(kept["record"]), int(each["record"])
                 report.removed.append(Removed(*pair, float(each["similarity"])))
@@ -321,7 +321,7 @@ def read_report(path: str) -> _Report:
             ) from error
     named = {number for each in report.removed for number in each[:2]}
     keys = {number: key for number, key in report.keys.items() if number in named}
-    return _Report(report.removed, keys, known)
+    return _Report(report.removed, keys, matches_of_corpus)
 
 
 def _lines(path: str) -> Iterator[tuple[int, Any]]:

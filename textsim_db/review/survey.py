@@ -94,9 +94,9 @@ class Survey:
             self._reviewed.traits(pairs.keys[start : start + _KEYS_AT_ONCE])
             for start in range(0, len(pairs.keys), _KEYS_AT_ONCE)
         ]
-        known = {key: each for part in traits for key, each in part.items()}
+        traits_of = {key: each for part in traits for key, each in part.items()}
         for name in ("language", "scope"):
-            column = Column.of(getattr(known.get(key), name, None) for key in pairs.keys)
+            column = Column.of(getattr(traits_of.get(key), name, None) for key in pairs.keys)
             setattr(pairs, f"{name}s", column)
         for prepared in ("key_ranks", "all_links", "spread", "effects"):
             getattr(pairs, prepared)

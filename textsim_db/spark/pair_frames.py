@@ -35,7 +35,12 @@ from textsim_db.spark.stage_2_edges import (
     find_shared_rows,
     sort_by_kind,
 )
-from textsim_db.spark.stage_3_results import CLUSTERS, DUPLICATES, PAIRS, ResultTask
+from textsim_db.spark.stage_3_results import (
+    CLUSTER_COLUMNS,
+    DUPLICATE_COLUMNS,
+    PAIR_COLUMNS,
+    ResultTask,
+)
 from textsim_db.text.left_out_words import with_lists
 from textsim_db.text.numba_compiler import Int64Array
 
@@ -93,7 +98,7 @@ class Candidates:
 
         The rows are those of Corpus.pairs(), in any order.
         """
-        return self._result(stage_3_results.pairs, PAIRS)
+        return self._result(stage_3_results.pairs, PAIR_COLUMNS)
 
     def clusters(
         self,
@@ -106,7 +111,7 @@ class Candidates:
         The rows are those of Corpus.clusters(), in any order; the keys of a cluster are in order.
         """
         return self._result(
-            stage_3_results.clusters, CLUSTERS, linkage, RankColumn(rank, descending)
+            stage_3_results.clusters, CLUSTER_COLUMNS, linkage, RankColumn(rank, descending)
         )
 
     def duplicates(
@@ -119,7 +124,7 @@ class Candidates:
         document whose rank is null or NaN comes last.
         """
         return self._result(
-            stage_3_results.duplicates, DUPLICATES, linkage, RankColumn(rank, descending)
+            stage_3_results.duplicates, DUPLICATE_COLUMNS, linkage, RankColumn(rank, descending)
         )
 
     def dedupe(

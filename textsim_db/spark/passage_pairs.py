@@ -37,7 +37,7 @@ from textsim_db.spark.stage_2_edges import pairs_of_buckets, sort_by_kind
 from textsim_db.text.left_out_words import with_lists
 from textsim_db.text.word_places import word_numbers
 
-PASSAGES = "a string, b string, words int, in_a int, in_b int"
+PASSAGE_COLUMNS = "a string, b string, words int, in_a int, in_b int"
 _ARROW = pa.schema(
     [
         *((name, pa.string()) for name in ("a", "b")),
@@ -104,7 +104,7 @@ def shared_passages(
     return (
         pairs.where("left_scope <=> right_scope")  # by chance, fingerprints of two scopes are equal
         .select("left_key", "left_text", "right_key", "right_text")
-        .mapInArrow(lambda batches: compare_pairs(batches, config, least), PASSAGES)
+        .mapInArrow(lambda batches: compare_pairs(batches, config, least), PASSAGE_COLUMNS)
     )
 
 
@@ -138,7 +138,7 @@ def find_pairs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def compare_pairs(
     batches: Iterator[pa.RecordBatch], config: CorpusConfig, min_words: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the shared runs of rows (key and text, other key and text), as rows of PASSAGES."""
+    """Yield the shared runs of rows (key and text, other key and text), as rows of PASSAGE_COLUMNS."""
     for batch in batches:
         keys, texts, other_keys, other_texts = (column.to_pylist() for column in batch.columns)
         documents, others = zip(keys, texts, strict=True), zip(other_keys, other_texts, strict=True)

@@ -23,9 +23,9 @@ from textsim_db.spark.packed_rows import load
 from textsim_db.text.hashing import part_of_scope
 from textsim_db.text.numba_compiler import Int64Array
 
-PAIRS = "a string, b string, similarity double"
-CLUSTERS = "keys array<string>, weakest double, kept string"
-DUPLICATES = "key string, kept string, similarity double"
+PAIR_COLUMNS = "a string, b string, similarity double"
+CLUSTER_COLUMNS = "keys array<string>, weakest double, kept string"
+DUPLICATE_COLUMNS = "key string, kept string, similarity double"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class _Partition:
 
 
 def pairs(batches: Iterator[pa.RecordBatch], task: ResultTask) -> Iterator[pa.RecordBatch]:
-    """Yield the verified pairs of the documents of a partition, as rows of PAIRS."""
+    """Yield the verified pairs of the documents of a partition, as rows of PAIR_COLUMNS."""
     partition = _Partition(batches, task, for_merges=False)
     for left, right, values in partition.join.pairs():
         a, b = np.minimum(left, right), np.maximum(left, right)
@@ -78,14 +78,14 @@ def pairs(batches: Iterator[pa.RecordBatch], task: ResultTask) -> Iterator[pa.Re
 
 
 def duplicates(batches: Iterator[pa.RecordBatch], task: ResultTask) -> Iterator[pa.RecordBatch]:
-    """Yield the documents of a partition to remove, as rows of DUPLICATES."""
+    """Yield the documents of a partition to remove, as rows of DUPLICATE_COLUMNS."""
     partition = _Partition(batches, task, for_merges=True)
     for removed, kept, values in removals(partition.join, task.linkage, partition.ranked):
         yield _batch(("key", "kept", "similarity"), partition.keys, (removed, kept), values)
 
 
 def clusters(batches: Iterator[pa.RecordBatch], task: ResultTask) -> Iterator[pa.RecordBatch]:
-    """Yield the clusters of the documents of a partition, as rows of CLUSTERS."""
+    """Yield the clusters of the documents of a partition, as rows of CLUSTER_COLUMNS."""
     partition = _Partition(batches, task, for_merges=True)
     keys, names = partition.keys, ["keys", "weakest", "kept"]
     for ids, weakest, kept in groups(partition.join, task.linkage, partition.ranked):

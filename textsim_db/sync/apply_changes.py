@@ -39,7 +39,7 @@ CONFLICTS = (*PASSING, pg.LockNotAvailable, pg.ObjectNotInPrerequisiteState)
 
 class Resolved(NamedTuple):
     piece: Piece
-    change: Change | Exception | None
+    change: ApplyStep | Exception | None
     """The error that ended the computation, if there was one; None if there is nothing to write."""
     started_at: float
     """The time of the monotonic clock."""
@@ -111,7 +111,9 @@ class _AttemptsAtPiece(Attempts):
         return not concerns_corpus(self._piece.store.engine, error)
 
 
-def _commit(piece: Piece, change: Change | Exception | None, queue_patience: str) -> ChangeReport:
+def _commit(
+    piece: Piece, change: ApplyStep | Exception | None, queue_patience: str
+) -> ChangeReport:
     if isinstance(change, Exception):
         raise change
     if change is None:
@@ -149,7 +151,7 @@ _Completion = tuple[Parameter, str | None, int, str]
 """The parameters of statements.COMPLETE: the word ids, the language, the id and the normal form."""
 
 
-def _resolve_words(piece: Piece) -> Change:
+def _resolve_words(piece: Piece) -> ApplyStep:
     store, documents = piece.store, list[_Completion]()
     refused: list[Refusal] = []
     with transaction(store.engine) as connection:
@@ -198,7 +200,7 @@ def waiting_pieces(store: Store) -> Iterator[Piece]:
         last = rows[-1][0]
 
 
-Change = Callable[[Connection], ChangeReport]
+ApplyStep = Callable[[Connection], ChangeReport]
 """Writes the documents of a piece in the caller's transaction."""
 
 
@@ -219,7 +221,7 @@ def compare_rows(
     return rows, batch, outcomes, adopted
 
 
-def resolve_rows(piece: Piece, source: StoredSource) -> Change | None:
+def resolve_rows(piece: Piece, source: StoredSource) -> ApplyStep | None:
     """Read the rows and compute their batch; None if the piece may be skipped."""
     if piece.skip_unchanged:
         rows, batch, outcomes, adopted = compare_rows(piece, source)

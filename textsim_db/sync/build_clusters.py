@@ -87,8 +87,8 @@ def _entries(connection: Connection, store: Store) -> list[int]:
     if waiting < LEAST_DOCUMENTS:
         return []
     statement = store.corpus.statement(statements.COUNT_NODES)
-    (known,) = connection.execute(statement, [waiting]).fetchone() or (0,)
-    return entries if waiting > known else []
+    (nodes,) = connection.execute(statement, [waiting]).fetchone() or (0,)
+    return entries if waiting > nodes else []
 
 
 def _find(store: Store, threshold: float, most: int) -> _Nodes:

@@ -200,15 +200,15 @@ def guard_lines(
     digits, the element of negations is how many there are, and the elements of words are those that
     occur.
     """
-    found: dict[str, set[str]] = {}
+    elements: dict[str, set[str]] = {}
     if Guard.NUMBERS in guards:
-        found["numbers"] = set(_runs_of_numbers(words))
+        elements["numbers"] = set(_runs_of_numbers(words))
     if Guard.NEGATIONS in guards:
         count = sum(1 for _ in _negations(words))
-        found["negations"] = {str(count)} if count else set()
+        elements["negations"] = {str(count)} if count else set()
     if Guard.WORDS in guards:
-        found["words"] = {word for word in words if word in guard_words}
-    return [f"{kind} {element}" for kind, elements in found.items() for element in sorted(elements)]
+        elements["words"] = {word for word in words if word in guard_words}
+    return [f"{kind} {each}" for kind, several in elements.items() for each in sorted(several)]
 
 
 def elements_apart(

@@ -136,12 +136,12 @@ def _guards_of(
 @inlined_kernel
 def _traits(tokens: Tokens, i: int) -> tuple[bool, bool]:
     """Say whether a document may have a digit, and a part of a word that negates."""
-    found, hangul = np.uint64(0), np.uint64(0)
+    digit_bits, hangul = np.uint64(0), np.uint64(0)
     for k in range(tokens.normal_offsets[i], tokens.normal_offsets[i + 1], 8):
         eight = load64(tokens.normal, k)
-        found |= digits(eight)
+        digit_bits |= digits(eight)
         hangul |= zero_bytes(eight ^ _HANGUL)
-    return found != 0, hangul != 0
+    return digit_bits != 0, hangul != 0
 
 
 @inlined_kernel
@@ -164,10 +164,10 @@ def _find_numbers(tokens: Tokens, i: int, spans: _Spans) -> int:
 @inlined_kernel
 def _has_digit_in(data: ByteArray, start: int, end: int) -> bool:
     for k in range(start, end, 8):
-        found = digits(load64(data, k))
+        digit_bits = digits(load64(data, k))
         if end - k < 8:
-            found &= (np.uint64(1) << np.uint64(8 * (end - k))) - np.uint64(1)
-        if found:
+            digit_bits &= (np.uint64(1) << np.uint64(8 * (end - k))) - np.uint64(1)
+        if digit_bits:
             return True
     return False
 

@@ -92,5 +92,5 @@ def doubtful(
     store: Store, scope: str | None, most: int | None, siblings: bool
 ) -> Generator[ResultColumns, None, None]:
     parameters = [store.corpus.name, scope, most, siblings]
-    found = read_rows(store.engine, statements.DOUBTFUL, parameters)
-    yield columns_of(DoubtfulPair, [(*pair, tuple(differs)) for *pair, differs in found])
+    rows = read_rows(store.engine, statements.DOUBTFUL, parameters)
+    yield columns_of(DoubtfulPair, [(*pair, tuple(differs)) for *pair, differs in rows])

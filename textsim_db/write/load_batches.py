@@ -215,9 +215,9 @@ def add(
         return report, Answer(Outcome.TWIN, written.twins[0].matches)
     if report.unchanged:
         return report, Answer(Outcome.UNCHANGED, [])
-    found = written.near_misses
-    outcome = found[0][0] if found else Outcome.NEW
-    return report, Answer(outcome, [match for _, match in found])
+    near_misses = written.near_misses
+    outcome = near_misses[0][0] if near_misses else Outcome.NEW
+    return report, Answer(outcome, [match for _, match in near_misses])
 
 
 def with_word_ids(batch: Batch, store: Store) -> Batch:
