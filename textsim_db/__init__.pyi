@@ -77,9 +77,8 @@ from textsim_db.results import (
 from textsim_db.settings.corpus_settings import (
     CorpusConfig as CorpusConfig,
     CorpusSettings as CorpusSettings,
-    Linkage as Linkage,
-    Mode as Mode,
 )
+from textsim_db.settings.named_values import Linkage as Linkage, Mode as Mode
 from textsim_db.sketch.cost_of_bands import Option as Option, plan as plan
 from textsim_db.sync.worker import Worker as Worker
 from textsim_db.sync.worker_state import WorkReport as WorkReport

@@ -26,7 +26,8 @@ from tests.fuzz.text_checks import (
     check_tokens,
     check_words,
 )
-from textsim_db.settings.corpus_settings import CorpusSettings, Shingle
+from textsim_db.settings.corpus_settings import CorpusSettings
+from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.sketch_texts import buckets_of, sketch_tokens
 from textsim_db.text import hashing, shingles
 from textsim_db.text.nfkc import tables

@@ -14,7 +14,8 @@ from tests.support import reference
 from tests.support.parity import STOP_WORDS
 from textsim_db.db.word_cache import WordCache
 from textsim_db.read.corpus_statistics import WordCounts, words_at
-from textsim_db.settings.corpus_settings import CorpusConfig, Shingle
+from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.settings.named_values import Shingle
 from textsim_db.text import hashing, left_out_words, utf8
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles

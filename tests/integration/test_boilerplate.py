@@ -12,7 +12,7 @@ import textsim_db as ts
 from tests.support.connections import tables_of
 from tests.support.sampling import sample
 from tests.support.templated_texts import FOOTER, HEADER, templated
-from textsim_db.settings.corpus_settings import Shingle
+from textsim_db.settings.named_values import Shingle
 from textsim_db.text.left_out_words import learn_boilerplate, words_of_shingles
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokenize

@@ -52,7 +52,7 @@ def test_example_of_a_docstring(
 
 PURE_MODULES = [
     "textsim_db.measures.explanation",
-    "textsim_db.settings.corpus_settings",
+    "textsim_db.settings.named_values",
     "textsim_db.settings.choose_bands",
     "textsim_db.text.storable_text",
     "textsim_db.sketch.cost_of_bands",

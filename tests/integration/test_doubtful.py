@@ -12,7 +12,7 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.judgements import judged_groups
-from textsim_db.settings.corpus_settings import Verdict
+from textsim_db.settings.named_values import Verdict
 from textsim_db.sync import build_clusters
 
 

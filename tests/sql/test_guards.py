@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 
 from tests.support.connections import Connection, value
 from tests.support.random_texts import random_text
-from textsim_db.settings.corpus_settings import Guard
+from textsim_db.settings.named_values import Guard
 from textsim_db.text import distinctions, guards
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import normal_form, tokenize, words

@@ -17,7 +17,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.connections import Connection
-from textsim_db.settings.corpus_settings import Verdict
+from textsim_db.settings.named_values import Verdict
 
 pytestmark = pytest.mark.both_servers
 

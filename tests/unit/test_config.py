@@ -13,7 +13,8 @@ from hypothesis import given, strategies as st
 import textsim_db as ts
 from textsim_db import ConfigurationError
 from textsim_db.settings.choose_bands import Bands, choose_bands
-from textsim_db.settings.corpus_settings import CorpusSettings, Shingle
+from textsim_db.settings.corpus_settings import CorpusSettings
+from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.cost_of_bands import Distribution, options
 from textsim_db.sketch.exact_prefix import shares_enough, smallest_values
 from textsim_db.sketch.fast_similarity import signatures

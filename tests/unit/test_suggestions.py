@@ -11,7 +11,8 @@ from textsim_db.cluster.keep_rule import Preference
 from textsim_db.errors import suggest_settings, suggestion
 from textsim_db.files.records import expect_names
 from textsim_db.measures.by_name import measure_of
-from textsim_db.settings.corpus_settings import CorpusSettings, Shingle, check_linkage
+from textsim_db.settings.corpus_settings import CorpusSettings
+from textsim_db.settings.named_values import Shingle, check_linkage
 
 
 @pytest.mark.parametrize(

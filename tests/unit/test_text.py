@@ -19,7 +19,7 @@ from tests.support import collision, reference
 from tests.support.random_texts import ALPHABET, CODE_POINTS, JAMO, MARKS, random_text
 from textsim_db import ConfigurationError, DocumentError
 from textsim_db.read.stored_documents import compose_forms
-from textsim_db.settings.corpus_settings import Shingle
+from textsim_db.settings.named_values import Shingle
 from textsim_db.text.nfkc import PIECE_BYTES, join_broken_words, prepare_pieces, tables
 from textsim_db.text.shingles import find_shingles, shingles
 from textsim_db.text.storable_text import to_bytes

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.cli.options import misused
 from textsim_db.errors import InputError, shown
-from textsim_db.settings.corpus_settings import Guard
+from textsim_db.settings.named_values import Guard
 
 if TYPE_CHECKING:
     from textsim_db.corpus.removal_summary import AnyDocument, Example, Removal, RemovalSummary

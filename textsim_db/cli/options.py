@@ -19,11 +19,9 @@ from textsim_db.settings.corpus_settings import (
     SETTINGS,
     CorpusConfig,
     CorpusSettings,
-    Linkage,
-    Mode,
-    Verdict,
     metadata_of,
 )
+from textsim_db.settings.named_values import Linkage, Mode, Verdict
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

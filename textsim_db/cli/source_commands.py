@@ -15,7 +15,7 @@ from textsim_db.cli.opening import connect, open_corpus
 from textsim_db.cli.operations import Call, Operation
 from textsim_db.cli.progress_lines import exit_if_set_aside, print_changes, progress
 from textsim_db.errors import ConfigurationError
-from textsim_db.settings.corpus_settings import Existing, Mode
+from textsim_db.settings.named_values import Existing, Mode
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

@@ -18,7 +18,8 @@ from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import CorpusNotFound
 from textsim_db.results.html import count
-from textsim_db.settings.corpus_settings import CorpusSettings, Linkage
+from textsim_db.settings.corpus_settings import CorpusSettings
+from textsim_db.settings.named_values import Linkage
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

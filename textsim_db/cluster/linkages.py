@@ -14,7 +14,7 @@ from textsim_db.cluster.spanning_forest import Forest, Ids, Links, join, joined_
 from textsim_db.compare.jaccard import take
 from textsim_db.compare.packed_pairs import is_among, pack
 from textsim_db.results import Cluster
-from textsim_db.settings.corpus_settings import Linkage
+from textsim_db.settings.named_values import Linkage
 from textsim_db.sketch.ragged import Ragged
 from textsim_db.text.numba_compiler import FloatArray, Int64Array
 

@@ -12,7 +12,8 @@ from textsim_db.cluster.split_large_buckets import split_large
 from textsim_db.compare.jaccard import Rows, code_points, take
 from textsim_db.compare.packed_pairs import ONLY_ROUND, Members, left_of, right_of
 from textsim_db.compare.pair_counts import Sizes, lists
-from textsim_db.settings.corpus_settings import CorpusConfig, Shingle
+from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.ragged import Buckets, Parts, Ragged, apart, begins_run
 from textsim_db.text.numba_compiler import Int32Array, Int64Array, kernel
 from textsim_db.text.tokens import Tokens

@@ -22,7 +22,7 @@ from textsim_db.errors import InputError, shown
 from textsim_db.results import Cluster
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import is_number
-from textsim_db.settings.corpus_settings import Linkage, check_linkage
+from textsim_db.settings.named_values import Linkage, check_linkage
 from textsim_db.text.numba_compiler import Int64Array
 
 Key = TypeVar("Key", str, int)

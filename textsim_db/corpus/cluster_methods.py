@@ -30,7 +30,7 @@ from textsim_db.settings.check_values import (
     check_several,
     check_threshold,
 )
-from textsim_db.settings.corpus_settings import check_linkage
+from textsim_db.settings.named_values import check_linkage
 from textsim_db.sync import pending_log, upkeep
 from textsim_db.write.document_inputs import Key, Scope
 

@@ -16,13 +16,8 @@ from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
 from textsim_db.results import AddReport, Refusal
 from textsim_db.results.html import ResultList, count, facts, output, rows_as_table
 from textsim_db.settings.check_values import check_count
-from textsim_db.settings.corpus_settings import (
-    PAIR_SETTINGS,
-    CorpusSettings,
-    Linkage,
-    Settings,
-    check_linkage,
-)
+from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings, Settings
+from textsim_db.settings.named_values import Linkage, check_linkage
 from textsim_db.settings.progress_bar import showing
 from textsim_db.text.storable_text import is_null, wrong_value
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from textsim_db.cluster.pair_groups import JudgedPairs, groups_judged_same
 from textsim_db.compare.packed_pairs import pack
 from textsim_db.errors import ConfigurationError
-from textsim_db.settings.corpus_settings import Verdict
+from textsim_db.settings.named_values import Verdict
 from textsim_db.sketch.ragged import Parts
 from textsim_db.text.numba_compiler import Int64Array
 

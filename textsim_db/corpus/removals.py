@@ -34,12 +34,8 @@ from textsim_db.corpus.removal_summary import (
 from textsim_db.corpus.stored_matches import StoredMatches, form_in, stored_sizes
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import AddReport
-from textsim_db.settings.corpus_settings import (
-    CorpusConfig,
-    CorpusSettings,
-    Linkage,
-    check_linkage,
-)
+from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
+from textsim_db.settings.named_values import Linkage, check_linkage
 from textsim_db.text.left_out_words import with_lists
 from textsim_db.text.numba_compiler import BoolArray, Int64Array
 

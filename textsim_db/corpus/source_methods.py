@@ -12,7 +12,8 @@ from textsim_db.db import stored_corpus
 from textsim_db.errors import ConfigurationError, suggest_settings
 from textsim_db.results import ChangeReport, Drift, ForgetReport
 from textsim_db.settings.check_values import check_several
-from textsim_db.settings.corpus_settings import CHANGEABLE, RECIPE, Existing, Settings
+from textsim_db.settings.corpus_settings import CHANGEABLE, RECIPE, Settings
+from textsim_db.settings.named_values import Existing
 from textsim_db.settings.progress_bar import showing
 from textsim_db.sync import sources
 from textsim_db.sync.sources import ColumnName, TableName, names_of

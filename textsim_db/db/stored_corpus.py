@@ -27,7 +27,8 @@ from textsim_db.db.engine import (
 )
 from textsim_db.db.retries import Attempts
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
-from textsim_db.settings.corpus_settings import CorpusConfig, Shingle
+from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.settings.named_values import Shingle
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -27,7 +27,7 @@ from textsim_db.files.file_kinds import (
 from textsim_db.files.record_files import read_records
 from textsim_db.files.records import Values, key_of, needed, text_of
 from textsim_db.results import Refusal
-from textsim_db.settings.corpus_settings import Verdict
+from textsim_db.settings.named_values import Verdict
 from textsim_db.text.storable_text import MAX_BYTES, join_key
 
 Document = tuple[str, str] | tuple[str, str, str]

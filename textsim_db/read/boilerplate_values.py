@@ -13,12 +13,12 @@ from textsim_db.compare.match_rule import Criterion
 from textsim_db.db.binary_format import array
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
-from textsim_db.read import statements
+from textsim_db.read import statistics_statements as statements
 from textsim_db.read.list_pairs import StoredHost
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import normal_forms
 from textsim_db.results import Boilerplate, SharedShingle
-from textsim_db.settings.corpus_settings import Linkage
+from textsim_db.settings.named_values import Linkage
 from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
 from textsim_db.text.left_out_words import first_copies
 from textsim_db.text.numba_compiler import Int64Array

@@ -27,7 +27,7 @@ from textsim_db.read.check_catalog import Tracking
 from textsim_db.read.list_pairs import StoredHost
 from textsim_db.read.snapshot import fetch_arrays
 from textsim_db.results import Problem
-from textsim_db.settings.corpus_settings import Shingle
+from textsim_db.settings.named_values import Shingle
 from textsim_db.text.numba_compiler import BoolArray, FloatArray, Int32Array, Int64Array
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens

@@ -13,7 +13,7 @@ from textsim_db.db.dictionary import unknown_word
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.read import search, statements
+from textsim_db.read import search, statistics_statements as statements
 from textsim_db.read.snapshot import fetch, snapshot
 from textsim_db.read.stored_documents import (
     DOCUMENTS_AT_ONCE,

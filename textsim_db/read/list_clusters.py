@@ -27,7 +27,7 @@ from textsim_db.read.boilerplate_values import SampledDocuments, read_sample, sa
 from textsim_db.read.list_pairs import StoredHost
 from textsim_db.read.snapshot import fetch, snapshot
 from textsim_db.results import Cluster, InspectedCluster, Inspection
-from textsim_db.settings.corpus_settings import Linkage
+from textsim_db.settings.named_values import Linkage
 from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.shingles import find_shingles
 

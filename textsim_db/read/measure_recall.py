@@ -19,12 +19,12 @@ from textsim_db.db.binary_format import array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.read import statements
+from textsim_db.read import statistics_statements as statements
 from textsim_db.read.find_candidates import LookUp, look_up_of
 from textsim_db.read.snapshot import fetch, snapshot
 from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE, StoredDocuments, WordNumbers
 from textsim_db.results import Pair, RecallReport
-from textsim_db.settings.corpus_settings import Shingle
+from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.cost_of_bands import (
     Distribution,
     Option,

@@ -1,4 +1,4 @@
-"""The SQL statements of this package. The number of a band seeds the hash of its buckets."""
+"""The SQL statements of searches, pairs and clusters. A band's number seeds the hash of its buckets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, LiteralString
 _WORDS: Final[LiteralString] = """d.id, d.key, d.shingle_count,
     pg_catalog.array_send(d.word_ids), d.normal_form, d.part, d.guard"""
 """The columns that StoredDocuments needs to compare words."""
-_FIELDS: Final[LiteralString] = f"{_WORDS}, pg_catalog.array_send(d.signature)"
+FIELDS: Final[LiteralString] = f"{_WORDS}, pg_catalog.array_send(d.signature)"
 """The columns that StoredDocuments needs to compare words and signatures."""
 
 # Snapshots.
@@ -34,7 +34,7 @@ WHERE textsim._is_candidate(c.shared, d.shingle_count, %s, %s){alive}
 def _candidates_of_one(table: LiteralString, column: LiteralString) -> LiteralString:
     """Return the statement that finds the documents with one of some values of a table."""
     return f"""
-SELECT {_FIELDS}
+SELECT {FIELDS}
 FROM (
     SELECT b.document_id
     FROM pg_catalog.unnest(%s::integer[]) q (value)
@@ -50,7 +50,7 @@ def _of_many(pairs: LiteralString) -> LiteralString:
     """Return the statement that finds the documents of many queries; pairs: their ids and queries."""
     return f"""
 /* textsim-db: candidates of many texts in corpus {{id}} */
-SELECT {_FIELDS}, pg_catalog.array_send(c.queries)
+SELECT {FIELDS}, pg_catalog.array_send(c.queries)
 FROM (
     SELECT p.document_id, pg_catalog.array_agg(p.query) AS queries
     FROM ({pairs}
@@ -78,7 +78,7 @@ PASSAGE_CANDIDATES_OF_MANY: Final = _candidates_of_many("{passage}", "fingerprin
 # In an exact corpus, the first count keeps documents that share enough rows with any size, and then the
 # sizes of both decide.
 EXACT_CANDIDATES_OF_ONE: Final[LiteralString] = f"""
-SELECT {_FIELDS}
+SELECT {FIELDS}
 FROM (
     SELECT b.document_id, count(*) AS shared
     FROM pg_catalog.unnest(%s::integer[]) q (bucket)
@@ -136,7 +136,7 @@ OF_PART: Final[LiteralString] = " AND d.part = %s"
 COMPARES_ALL: Final[LiteralString] = "SELECT textsim._compares_all({id}, textsim._part(%s))"
 NEAREST_CANDIDATES: Final[LiteralString] = f"""
 /* textsim-db: documents of corpus {{id}} that may be nearest */
-SELECT {_FIELDS}, k.most_similar
+SELECT {FIELDS}, k.most_similar
 FROM (
     SELECT n.key, n.most_similar
     FROM textsim._candidates_{{id}}(%s, %s, NULL, NULL, %s, %s, NULL, NULL) n
@@ -146,7 +146,7 @@ JOIN {{document}} d ON d.key = k.key
 """
 
 DOCUMENT_OF_KEY: Final[LiteralString] = (
-    f"SELECT {_FIELDS} FROM {{document}} d WHERE d.key = %s{{alive}}"
+    f"SELECT {FIELDS} FROM {{document}} d WHERE d.key = %s{{alive}}"
 )
 
 # Pairs and clusters: the documents of each bucket. Columns of many rows are sent as arrays.
@@ -315,95 +315,14 @@ FORCED_KEYS: Final[LiteralString] = """
 /* textsim-db: forced documents of corpus {id} */ SELECT key FROM {document} WHERE forced
 """
 
-# Recall by brute force: a sample is compared with all documents.
+# Documents by their keys.
 
-IDS_WITH_SHINGLES: Final[LiteralString] = """
-SELECT d.id FROM {document} d
-WHERE pg_catalog.cardinality(d.signature) > 0
-    AND (%(part)s::bigint IS NULL OR d.part = %(part)s){alive}
-ORDER BY d.id
-"""
-COUNT_AND_MEAN_WORDS: Final[LiteralString] = """
-SELECT count(*), coalesce(avg(coalesce(
-    pg_catalog.cardinality(d.word_ids),
-    -- The words of this document have no ids yet.
-    pg_catalog.cardinality(pg_catalog.string_to_array(d.normal_form, ' ')))), 0)::float8
-FROM {document} d WHERE (%(part)s::bigint IS NULL OR d.part = %(part)s){alive}
-"""
-SAMPLE_OF_IDS: Final[LiteralString] = f"""
-SELECT {_FIELDS} FROM {{document}} d WHERE d.id = ANY (%s::integer[]) ORDER BY d.id
-"""
-DOCUMENTS_WITH_SHINGLES: Final[LiteralString] = f"""
-SELECT {_FIELDS} FROM {{document}} d
-WHERE pg_catalog.cardinality(d.signature) > 0
-    AND (%(part)s::bigint IS NULL OR d.part = %(part)s){{alive}}
-"""
-COUNT_CANDIDATES: Final[LiteralString] = """
-/* textsim-db: measure recall of corpus {id}: candidates */
-SELECT count(*) - 1
-FROM (
-    SELECT b.document_id, q.query, count(*) AS shared
-    FROM unnest(%s::integer[], %s::integer[]) q (query, bucket)
-    JOIN {band} b ON b.bucket = q.bucket
-    GROUP BY b.document_id, q.query
-) p
-JOIN {document} d ON d.id = p.document_id
-WHERE textsim._is_candidate(p.shared, d.shingle_count, (%s::integer[])[p.query + 1], %s)
-    AND d.part IS NOT DISTINCT FROM %s::bigint{alive}
-GROUP BY p.query
-"""
-
-# Statistics.
-
-_CHOSEN: Final[LiteralString] = """(%(language)s::text IS NULL OR d.language = %(language)s)
-    AND (%(part)s::bigint IS NULL OR d.part = %(part)s){alive}"""
-WORDS: Final[LiteralString] = f"""
-SELECT pg_catalog.array_send(d.word_ids), d.normal_form FROM {{document}} d
-WHERE {_CHOSEN} ORDER BY d.id
-"""
-COUNT_LANGUAGES: Final[LiteralString] = f"""
-SELECT d.language, count(*) FROM {{document}} d WHERE {_CHOSEN}
-GROUP BY d.language ORDER BY count(*) DESC, d.language
-"""
-RANDOM_DOCUMENTS: Final[LiteralString] = f"""
-/* textsim-db: statistics of corpus {{id}}: sample */
-SELECT key, pg_catalog.array_send(word_ids), normal_form, part FROM {{document}}
-WHERE id = ANY (
-    SELECT d.id FROM {{document}} d WHERE d.shingle_count > 0 AND {_CHOSEN}
-    ORDER BY pg_catalog.hashint8extended(d.id, %(seed)s) LIMIT %(sample)s
-)
-"""
-BUCKET_SIZES: Final[LiteralString] = """
-/* textsim-db: statistics of corpus {id}: buckets */
-SELECT s.size, count(*) FROM (SELECT count(*) AS size FROM {band} GROUP BY bucket) s
-GROUP BY s.size ORDER BY s.size
-"""
-BUCKET_SIZES_OF_SOME: Final[LiteralString] = f"""
-/* textsim-db: statistics of corpus {{id}}: buckets of a language or a part */
-SELECT s.size, count(*)
-FROM (
-    SELECT count(*) AS size
-    FROM {{band}} b JOIN {{document}} d ON d.id = b.document_id
-    WHERE {_CHOSEN}
-    GROUP BY b.bucket
-) s
-GROUP BY s.size ORDER BY s.size
-"""
-STORAGE: Final[LiteralString] = """
-SELECT t.name, pg_catalog.pg_table_size(t.name::regclass),
-    pg_catalog.pg_indexes_size(t.name::regclass)
-FROM unnest(ARRAY[{document_name}, {band_name}, {passage_name}]) t (name)
-WHERE pg_catalog.to_regclass(t.name) IS NOT NULL
-"""
 COUNT_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: count the documents of corpus {id} */ SELECT count(*) FROM {document} d WHERE true{alive}
 """
 HAS_DOCUMENT: Final[LiteralString] = (
     "SELECT EXISTS (SELECT FROM {document} d WHERE d.key = %s{alive})"
 )
-
-# Documents by their keys.
-
 TRAITS_OF_KEYS: Final[LiteralString] = """
 /* textsim-db: languages, scopes and tables of documents of corpus {id} */
 SELECT d.key, d.language, d.scope, d.source_id FROM {document} d WHERE d.key = ANY (%s){alive}
@@ -413,30 +332,8 @@ DOCUMENTS_OF_KEYS: Final[LiteralString] = f"""
 SELECT {_WORDS} FROM {{document}} d WHERE d.key = ANY (%s){{alive}}
 """
 
-# Boilerplate. The same documents are sampled until the corpus changes.
+# Members of a cluster, to compare.
 
-SIZE_OF_CORPUS: Final[LiteralString] = """
-/* textsim-db: size of corpus {id} */
-SELECT count(*), pg_catalog.pg_table_size({document_name}::regclass) FROM {document}
-"""
-SAMPLE_OF_WORDS: Final[LiteralString] = """
-/* textsim-db: sample of documents of corpus {id} */
-SELECT id, key, pg_catalog.array_send(word_ids), normal_form FROM {document}
-TABLESAMPLE BERNOULLI (%s) REPEATABLE (1)
-"""
-IS_TRACKED: Final[LiteralString] = (
-    "SELECT EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = %s)"
-)
-CLUSTERS_OF_IDS: Final[LiteralString] = """
-/* textsim-db: clusters of documents of corpus {id} */
-SELECT m.document_id, m.cluster FROM textsim.member_{id} m WHERE m.document_id = ANY (%s)
-"""
-WITHOUT_WORDS: Final[LiteralString] = """
-/* textsim-db: documents without words of corpus {id} */
-SELECT count(*), coalesce(
-    (pg_catalog.array_agg(d.key ORDER BY d.key COLLATE "C"))[1:5], '{{}}')
-FROM {document} d WHERE d.shingle_count = 0{alive}
-"""
 MEMBERS_TO_COMPARE: Final[LiteralString] = """
 /* textsim-db: words of members of corpus {id} */
 SELECT id, key, pg_catalog.array_send(word_ids), normal_form FROM {document} WHERE id = ANY (%s)

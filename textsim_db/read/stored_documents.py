@@ -18,7 +18,7 @@ from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
-from textsim_db.settings.corpus_settings import Shingle
+from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.ragged import Parts, Signatures
 from textsim_db.text.hashing import SPREAD, enter, find, hash_table, is_taken, number_at
 from textsim_db.text.numba_compiler import ByteArray, Int32Array, Int64Array, inlined_kernel, kernel

@@ -18,7 +18,7 @@ from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs
 from textsim_db.review.reviewed_clusters import ShownCluster
 from textsim_db.review.site import ON_A_PAGE, Clusters, Site, shown_threshold, whole_number
 from textsim_db.review.threshold_estimates import suggest, verdicts_of
-from textsim_db.settings.corpus_settings import Verdict
+from textsim_db.settings.named_values import Verdict
 
 _MOST_COUNTS = 4
 """The counts that are marked at the axis."""

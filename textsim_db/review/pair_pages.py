@@ -32,7 +32,7 @@ from textsim_db.review.site import (
     whole_number,
 )
 from textsim_db.review.threshold_estimates import settling_order
-from textsim_db.settings.corpus_settings import Verdict
+from textsim_db.settings.named_values import Verdict
 from textsim_db.text.numba_compiler import BoolArray, Int64Array
 
 ANY, OPEN, WAITING, JUDGED = "any", "open", "doubtful", "judged"

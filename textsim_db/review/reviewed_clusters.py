@@ -13,7 +13,7 @@ from textsim_db.cluster.pair_groups import JUDGED_SAME, groups_judged_same
 from textsim_db.cluster.spanning_forest import Links, join, joined_links, roots
 from textsim_db.results import ClusterEvent, Judgement, Member
 from textsim_db.review.pair_arrays import Pairs, ranks_of
-from textsim_db.settings.corpus_settings import Verdict
+from textsim_db.settings.named_values import Verdict
 from textsim_db.text.numba_compiler import Int64Array
 
 if TYPE_CHECKING:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
-from enum import StrEnum
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, TypedDict
 
 from textsim_db.errors import ConfigurationError, CorpusExists, RecipeError, suggestion
 from textsim_db.settings.check_values import (
@@ -18,6 +16,7 @@ from textsim_db.settings.check_values import (
     check_threshold,
 )
 from textsim_db.settings.choose_bands import MIN_ROWS, Bands, choose_bands, probability_of
+from textsim_db.settings.named_values import Guard, Shingle, check_guards, listed
 
 RECIPE = 3
 """The version of all steps from text to buckets. A change of any step needs a new version."""
@@ -26,105 +25,12 @@ AUTO = "auto"
 """As language: identify each document's language. As stop words: use the list of this language."""
 
 MAX_HASHES = 4096
-MAX_SHINGLE = 1000
 MIN_PASSAGE, MAX_PASSAGE = 4, 1000
 """The words or characters of the shortest passage that a corpus finds."""
 
 
 WordsByLanguage = tuple[tuple[str, tuple[str, ...]], ...]
 """Stop words by the codes of their languages."""
-
-
-class Mode(StrEnum):
-    """How an attached table is kept indexed.
-
-    - `queue`: a worker indexes changes after they are committed.
-    - `inline`: the transaction that changes a row indexes it.
-    """
-
-    QUEUE = "queue"
-    INLINE = "inline"
-
-
-class Existing(StrEnum):
-    """How `attach` takes rows that match already, if the corpus is unique.
-
-    - `refuse`: it raises an error that lists them.
-    - `keep`: it keeps them.
-    """
-
-    REFUSE = "refuse"
-    KEEP = "keep"
-
-
-class Linkage(StrEnum):
-    """How verified pairs make clusters.
-
-    - `single`: a chain of pairs connects every two members.
-    - `complete`: every two members are a pair.
-    - `kept`: one member is kept, and each other member makes a pair with it.
-    """
-
-    SINGLE = "single"
-    COMPLETE = "complete"
-    KEPT = "kept"
-
-
-class Verdict(StrEnum):
-    """The opinion of a person on two documents."""
-
-    SAME = "same"
-    DIFFERENT = "different"
-    UNSURE = "unsure"
-
-
-class Guard(StrEnum):
-    """A kind of words that two texts must share to be merged, however similar they are.
-
-    - `numbers`: the runs of words with a digit.
-    - `negations`: how many words of negation there are, such as "not".
-    - `words`: which of the guard words occur.
-    """
-
-    NUMBERS = "numbers"
-    NEGATIONS = "negations"
-    WORDS = "words"
-
-
-class Shingle(NamedTuple):
-    """The unit of comparison: `n` consecutive words or characters of the normal form."""
-
-    unit: str
-    n: int
-
-    def __str__(self) -> str:
-        return f"{self.unit}:{self.n}"
-
-    @property
-    def noun(self) -> str:
-        """The word for the unit in messages: "word" or "character"."""
-        return "word" if self.unit == "word" else "character"
-
-    @classmethod
-    def parse(cls, text: str) -> Shingle:
-        """Read "word:N" or "char:N"; raise `ConfigurationError` for another text.
-
-        >>> Shingle.parse("word:3")
-        Shingle(unit='word', n=3)
-        """
-        unit, _, n = str(text).partition(":")
-        if unit not in ("word", "char") or not (n.isascii() and n.isdigit()):
-            digits = re.search("[0-9]+", n)
-            choices = [
-                f"{each}:{digits[0] if digits else m}" for each, m in (("word", 3), ("char", 5))
-            ]
-            raise ConfigurationError(
-                f'shingle is "{text}"; expected "word:N" or "char:N", such as "word:3"'
-                + suggestion(str(text), choices)
-            )
-        if len(n) > 9 or not 1 <= int(n) <= MAX_SHINGLE:
-            raise ConfigurationError(f"shingle length is {n[:20]}; expected 1 to {MAX_SHINGLE}")
-        return cls(unit, int(n))
 
 
 def _setting(
@@ -522,35 +428,6 @@ def check_unique_from(value: float | None, threshold: float, is_unique: bool) ->
             f"unique_from is {value}; expected the threshold, which is {threshold}, or more, at most 1"
         )
     return similarity
-
-
-def listed(words: str | Iterable[str]) -> list[str]:
-    """Return words that are given as a list, or as one text with commas; an empty text has none."""
-    if isinstance(words, str):
-        return words.split(",") if words else []
-    return list(words)
-
-
-def check_guards(guards: str | Iterable[str]) -> tuple[str, ...]:
-    """Return kinds of guards in their order, from a list or from one text with commas."""
-    names = listed(guards)
-    for name in names:
-        if name not in list(Guard):
-            near = suggestion(str(name), Guard)
-            raise ConfigurationError(f"guard is {name!r}; expected one of {', '.join(Guard)}{near}")
-    return tuple(guard.value for guard in Guard if guard in names)
-
-
-def check_linkage(linkage: str) -> Linkage:
-    """Return the linkage with this name; raise ConfigurationError for an unknown name."""
-    try:
-        return Linkage(linkage)
-    except ValueError:
-        expected = ", ".join(Linkage)
-        near = suggestion(str(linkage), Linkage)
-        raise ConfigurationError(
-            f"linkage is {linkage!r}; expected one of {expected}{near}"
-        ) from None
 
 
 def _shown(value: object) -> object:

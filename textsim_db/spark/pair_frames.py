@@ -17,12 +17,8 @@ from pyspark.sql import (
 from textsim_db.errors import ConfigurationError, suggest_settings
 from textsim_db.results import Refusal
 from textsim_db.settings.check_values import check_count
-from textsim_db.settings.corpus_settings import (
-    PAIR_SETTINGS,
-    CorpusConfig,
-    CorpusSettings,
-    check_linkage,
-)
+from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusConfig, CorpusSettings
+from textsim_db.settings.named_values import check_linkage
 from textsim_db.spark import stage_3_results
 from textsim_db.spark.columns import FrameColumns, RankColumn
 from textsim_db.spark.packed_rows import SCHEMA, from_arrow, unpack_numbers

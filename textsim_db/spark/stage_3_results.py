@@ -17,7 +17,8 @@ from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.errors import InputError
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.settings.corpus_settings import CorpusConfig, Linkage
+from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.settings.named_values import Linkage
 from textsim_db.spark.columns import accept
 from textsim_db.spark.packed_rows import load
 from textsim_db.text.hashing import part_of_scope

@@ -14,7 +14,7 @@ from textsim_db.db.engine import Connection, configuration_errors, read_rows, tr
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, suggestion
 from textsim_db.results import Source
-from textsim_db.settings.corpus_settings import Existing
+from textsim_db.settings.named_values import Existing
 from textsim_db.sync import statements
 
 if TYPE_CHECKING:

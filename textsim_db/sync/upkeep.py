@@ -20,7 +20,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import CorpusNotFound
 from textsim_db.files.arrow_results import ResultColumns, columns_of
 from textsim_db.results import ClusterEvent, Member
-from textsim_db.settings.corpus_settings import Linkage
+from textsim_db.settings.named_values import Linkage
 from textsim_db.sync import statements
 from textsim_db.sync.step_faults import StepFaults, concerns_corpus, step_of_corpus
 from textsim_db.write.remove_documents import expire_some

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import takewhile
 
-from textsim_db.settings.corpus_settings import Guard
+from textsim_db.settings.named_values import Guard
 
 # A corpus does not know the languages of its texts, so all words count in each text. A merge that a
 # guard refuses costs a row, and a wrong merge costs a text. So a word counts although it means something

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.settings.corpus_settings import Guard
+from textsim_db.settings.named_values import Guard
 from textsim_db.text.distinctions import (
     LONGEST_PHRASE,
     NEGATION_PARTS,

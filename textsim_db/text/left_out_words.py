@@ -15,15 +15,8 @@ import numpy as np
 
 from textsim_db.errors import ConfigurationError, install_extra, suggestion
 from textsim_db.settings.check_values import check_several
-from textsim_db.settings.corpus_settings import (
-    AUTO,
-    CorpusConfig,
-    CorpusSettings,
-    Shingle,
-    WordsByLanguage,
-    check_guards,
-    listed,
-)
+from textsim_db.settings.corpus_settings import AUTO, CorpusConfig, CorpusSettings, WordsByLanguage
+from textsim_db.settings.named_values import Shingle, check_guards, listed
 from textsim_db.text.distinctions import is_counted
 from textsim_db.text.numba_compiler import (
     BoolArray,

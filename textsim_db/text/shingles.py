@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.settings.corpus_settings import Shingle
+from textsim_db.settings.named_values import Shingle
 from textsim_db.text.hashing import (
     PADDING,
     SPREAD,

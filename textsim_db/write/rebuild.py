@@ -44,7 +44,7 @@ from textsim_db.errors import (
     shown,
 )
 from textsim_db.read.list_pairs import Exceptions, twins
-from textsim_db.read.statements import IS_TRACKED
+from textsim_db.read.statistics_statements import IS_TRACKED
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
