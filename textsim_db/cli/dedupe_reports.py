@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from textsim_db.cli.options import misused
 from textsim_db.errors import InputError, shown
@@ -52,11 +52,13 @@ def write_clusters(
         lines: dict[AnyDocument, dict[str, Any]] = {}
         for name, links in (("also_kept", result.also_kept), ("removed", result.removals)):
             for number, kept, similarity in sorted(links):
-                line = lines.setdefault(kept, {"kept": document(kept)})
-                line.setdefault(name, []).append({**document(number), "similarity": similarity})
+                cluster = lines.setdefault(kept, {"kept": document(kept)})
+                cluster.setdefault(name, []).append({**document(number), "similarity": similarity})
         for kept in result.cluster_sizes():
             if "removed" in lines[kept]:
-                _write_line(file, lines[kept])
+                line = json.dumps(lines[kept], ensure_ascii=False) + "\n"
+                # UTF-8 has no lone surrogates, so they are escaped as in JSON.
+                file.write(line.encode("utf-8", "backslashreplace"))
 
 
 def summary_lines(
@@ -117,12 +119,6 @@ def _of_part(part: Part) -> str:
 
 def _cut(words: str) -> str:
     return words if len(words) <= _SHOWN_CHARACTERS else f"{words[: _SHOWN_CHARACTERS - 3]}..."
-
-
-def _write_line(file: IO[bytes], cluster: dict[str, Any]) -> None:
-    # UTF-8 has no lone surrogates, so they are escaped as in JSON.
-    line = json.dumps(cluster, ensure_ascii=False) + "\n"
-    file.write(line.encode("utf-8", "backslashreplace"))
 
 
 class AdditionFile:

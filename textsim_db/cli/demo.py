@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from textsim_db.results import Cluster
 
 CORPUS = "demo-python-stdlib"
+_EDITED = "encodings/cp1252.py"
 _EXAMPLES, _KEYS_OF_EXAMPLE = 15, 4
 QUERY_THRESHOLD = 0.3
 _NOT_STANDARD = {"site-packages", "dist-packages", "__pycache__"}
@@ -45,7 +46,9 @@ def demo(database_url: DatabaseUrl = None) -> None:
     library = StandardLibrary(Path(os.__file__).parent)
     with _timed(out, "connect") as results:
         db = connect(database_url)
-        results.append(_server(db))
+        with db.engine.connect() as connection:
+            version = connection.exec_driver_sql("SHOW server_version").scalar_one()
+        results.append(f"PostgreSQL {version}")
     with db:
         _run(out, db, library)
     _print_next(out, library, database_url)
@@ -95,33 +98,18 @@ def _run(out: Console, db: Database, library: StandardLibrary) -> None:
         clusters = list(corpus.clusters())
         documents = sum(len(cluster.keys) for cluster in clusters)
         results.append(f"{count(len(clusters), 'cluster')} with {count(documents, 'file')}")
-    key, text = _example(library)
+    lines = (library.folder / _EDITED).read_text("utf-8").splitlines()
     with _timed(out, "query") as results:
-        matches = corpus.query(text, QUERY_THRESHOLD, 5)
-        results.append(f"{key} without every tenth line")
+        edited = "\n".join(line for i, line in enumerate(lines) if i % 10 != 9)
+        matches = corpus.query(edited, QUERY_THRESHOLD, 5)
+        results.append(f"{_EDITED} without every tenth line")
     with _timed(out, "check") as results:
         problems = corpus.check()
         results.append(count(len(problems), "problem") if problems else "no problem found")
     _print_clusters(out, clusters)
-    out.print(f"\nSimilar to the edited {key}, at {QUERY_THRESHOLD} or more", style="bold")
+    out.print(f"\nSimilar to the edited {_EDITED}, at {QUERY_THRESHOLD} or more", style="bold")
     rows = [(match.similarity, match.estimate, match.key) for match in matches]
     out.print(table(("similarity", "estimate", "file"), rows))
-
-
-def _server(db: Database) -> str:
-    with db.engine.connect() as connection:
-        version = connection.exec_driver_sql("SHOW server_version").scalar_one()
-    return f"PostgreSQL {version}"
-
-
-def _example(library: StandardLibrary) -> tuple[str, str]:
-    wanted = library.folder / "encodings" / "cp1252.py"
-    key, text = (
-        ("encodings/cp1252.py", wanted.read_text("utf-8"))
-        if wanted.is_file()
-        else next(iter(library))
-    )
-    return key, "\n".join(line for i, line in enumerate(text.splitlines()) if i % 10 != 9)
 
 
 def _print_clusters(out: Console, clusters: list[Cluster[str]]) -> None:
@@ -147,7 +135,7 @@ def _print_next(out: Console, library: StandardLibrary, database_url: str | None
         textsim += f" --database-url {shlex.quote(database_url)}"
     lines = [
         f"{textsim} query {CORPUS} --file {shlex.quote(str(library.folder / 'heapq.py'))}",
-        f"{textsim} neighbours {CORPUS} encodings/cp1252.py --threshold 0.5",
+        f"{textsim} neighbours {CORPUS} {_EDITED} --threshold 0.5",
         f"{textsim} pairs {CORPUS} --threshold 0.9 --format csv",
         f'{_psql()} "$({textsim} db url)" -c "SELECT name, threshold, bands, rows FROM textsim.corpus"',
         f"{textsim} corpus drop {CORPUS} --yes",

@@ -17,7 +17,7 @@ from textsim_db import __version__
 from textsim_db.cli.messages import explain, json_option, print_object
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console
-from textsim_db.errors import ConfigurationError, DatabaseError, SchemaError, install_extra, shown
+from textsim_db.errors import ConfigurationError, DatabaseError, install_extra, shown
 from textsim_db.results.html import count
 
 if TYPE_CHECKING:
@@ -150,11 +150,9 @@ def _lines(finding: Finding) -> Text:
     return text
 
 
-_LIBRARIES = ("psycopg", "sqlalchemy", "numpy", "numba")
-
-
 def _find_installed() -> Iterator[Finding]:
-    libraries = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
+    names = ("psycopg", "sqlalchemy", "numpy", "numba")
+    libraries = ", ".join(f"{name} {version(name)}" for name in names)
     yield ok(f"textsim-db {__version__} on Python {platform.python_version()}; {libraries}")
 
 
@@ -348,9 +346,7 @@ def _rights_finding(connection: Connection, role: str) -> Finding:
     )
 
 
-def _unreachable(
-    error: DatabaseError | ConfigurationError | SchemaError, address: Address
-) -> Finding:
+def _unreachable(error: DatabaseError | ConfigurationError, address: Address) -> Finding:
     if isinstance(error, ConfigurationError):
         return fault(str(error), f"correct the address in {address.origin}")
     return fault(

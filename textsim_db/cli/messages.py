@@ -12,7 +12,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import typer.main
 
 from textsim_db.cli import logs
 from textsim_db.cli.logs import COMMANDS, log_options
@@ -20,8 +19,6 @@ from textsim_db.errors import EmbeddedServerError, shown
 
 if TYPE_CHECKING:
     from textsim_db.results import Refusal
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -142,11 +139,11 @@ def confirm(action: str, yes: bool) -> None:
         raise typer.Exit(2)
 
 
-def print_first(messages: Sequence[str], level: int = logging.INFO) -> None:
+def print_first(messages: Sequence[str]) -> None:
     for message in messages[:_SHOWN_MESSAGES]:
-        print_message(message, level)
+        print_message(message)
     if len(messages) > _SHOWN_MESSAGES:
-        print_message(f"... and {len(messages) - _SHOWN_MESSAGES:,} more", level)
+        print_message(f"... and {len(messages) - _SHOWN_MESSAGES:,} more")
 
 
 class Refusals:

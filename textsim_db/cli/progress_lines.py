@@ -20,9 +20,6 @@ from textsim_db.settings.progress_bar import bar
 if TYPE_CHECKING:
     from textsim_db.sync.worker_state import WorkReport
 
-log = logging.getLogger(__name__)
-
-
 # The options of mallopt(3), and their values.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _OPTIONS = {_M_ARENA_MAX: 1, _M_MMAP_THRESHOLD: 2**30, _M_TRIM_THRESHOLD: 2**31 - 1}
@@ -167,18 +164,9 @@ _CHANGES_FOR_SPEED = 100
 
 
 def counts(report: ChangeReport, seconds: float | None = None) -> dict[str, Any]:
+    names = ["added", "replaced", "removed", "completed", "unchanged", "without_words", "mended"]
     fields: dict[str, Any] = {"documents": report.written}
-    for name in (
-        "added",
-        "replaced",
-        "removed",
-        "completed",
-        "unchanged",
-        "without_words",
-        "mended",
-    ):
-        fields[name] = getattr(report, name)
-    fields["refused"] = len(report.refused)
+    fields |= {name: getattr(report, name) for name in names} | {"refused": len(report.refused)}
     if seconds is not None:
         rate = round(report.written / max(seconds, 1e-9), 1)
         fields |= {"seconds": round(seconds, 3), "rate": rate}

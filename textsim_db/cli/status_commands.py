@@ -268,7 +268,12 @@ def _show(sample: _Sample, form: Format) -> None:
         write(Error._fields, [error for state in sample.states for error in state.errors], form)
     for state in sample.states:
         if state.status.as_text:
-            print_message(as_text_note(state.corpus, state.status))
+            name, documents = shown(state.corpus), count(state.status.as_text, "document")
+            print_message(
+                f'corpus "{name}": {documents} stored as text; textsim worker or '
+                f"CALL textsim.index_pending('{name}') gives their words ids, which save space "
+                f"(about {state.status.saved_by_ids / 1e6:,.1f} MB)"
+            )
         for each in state.status.notes:
             print_message(each)
         for problem in state.status.problems:
@@ -288,14 +293,6 @@ def _worker_row(worker: WorkerState) -> tuple[str, ...]:
     )
     state = f"{worker.step} for {worker.step_seconds:,.0f} s" if worker.is_busy else worker.step
     return (f"{worker.host}:{worker.process}", state, claimed, wrote, worker.error or "")
-
-
-def as_text_note(corpus: str, status: Status) -> str:
-    return (
-        f'corpus "{shown(corpus)}": {count(status.as_text, "document")} stored as text; textsim worker '
-        f"or CALL textsim.index_pending('{shown(corpus)}') gives their words ids, which save space "
-        f"(about {status.saved_by_ids / 1e6:,.1f} MB)"
-    )
 
 
 def _row(state: State, form: Format) -> tuple[Any, ...]:
