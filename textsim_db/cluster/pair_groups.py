@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from textsim_db.cluster import linkages
 from textsim_db.cluster.join import Join
@@ -127,6 +128,12 @@ class JudgedPairs(NamedTuple):
     """Every two documents of a group that was judged the same."""
     different: Int64Array
     """The pairs that were judged different."""
+
+    @classmethod
+    def of(cls, same: npt.ArrayLike, different: npt.ArrayLike) -> JudgedPairs:
+        """Pack pairs of ids, which are in any order."""
+        ends = (np.array(pairs, np.int64).reshape(-1, 2) for pairs in (same, different))
+        return cls(*(np.sort(pack(*np.sort(each, axis=1).T)) for each in ends))
 
     def documents(self) -> Ids:
         return documents_of(np.concatenate(self))

@@ -229,7 +229,6 @@ _TYPES = {
 
 
 def _annotated(frame: Any, result: Deduplication) -> Any:
-    """Return the frame with the annotations of each row."""
     for name, values in result.annotations().items():
         in_pandas, in_polars, in_arrow = _TYPES[name]
         if hasattr(frame, "iloc"):
@@ -287,7 +286,6 @@ def _names(frame: Any, key: str | None, rows: set[int]) -> tuple[dict[int, Any],
 
 
 def _values(frame: Any, name: str, rows: list[int]) -> list[Any]:
-    """Return the values of a column in some rows."""
     if hasattr(frame, "iloc"):
         values: list[Any] = frame[name].iloc[rows].to_list()
         return values

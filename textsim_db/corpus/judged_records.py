@@ -5,15 +5,10 @@ from __future__ import annotations
 from itertools import combinations
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from textsim_db.cluster.pair_groups import JudgedPairs, groups_judged_same
-from textsim_db.compare.packed_pairs import pack
 from textsim_db.errors import ConfigurationError
 from textsim_db.settings.named_values import Verdict
 from textsim_db.sketch.ragged import Parts
-from textsim_db.text.numba_compiler import Int64Array
 
 
 class JudgedDocuments(NamedTuple):
@@ -31,13 +26,7 @@ class JudgedDocuments(NamedTuple):
 def judged_pairs(
     judgements: list[JudgedDocuments], ids: dict[int, int], parts: Parts
 ) -> JudgedPairs:
-    """Return the judged pairs among documents.
-
-    Args:
-        judgements: of two places each.
-        ids: the id of each document, by its place.
-        parts: the part of each id: (ids,).
-    """
+    """Return the judged pairs among documents; ids: by the places that the judgements name."""
     for a, b, _, place in judgements:
         if a == b:
             raise ConfigurationError(f"{place}: the pair has the same record twice")
@@ -56,10 +45,4 @@ def judged_pairs(
             if parts is None or parts[pair[0]] == parts[pair[1]]
         ]
     apart = [(ids[a], ids[b]) for a, b in different if a in ids and b in ids]
-    return JudgedPairs(_packed(joined), _packed(apart))
-
-
-def _packed(pairs: npt.ArrayLike) -> Int64Array:
-    """Pack pairs of documents, and sort them."""
-    ends = np.sort(np.array(pairs, np.int64).reshape(-1, 2), axis=1)
-    return np.sort(pack(*ends.T))
+    return JudgedPairs.of(joined, apart)

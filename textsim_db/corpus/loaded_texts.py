@@ -122,7 +122,6 @@ class LoadedTexts:
     """Documents that are being read; of those with equal words only one is stored."""
 
     def __init__(self, config: CorpusConfig, for_merges: bool, memory: int | None = None) -> None:
-        """Begin with no document."""
         bound = MemoryBound(free_memory() // 2 if memory is None else memory)
         self.config = config
         self._for_merges = for_merges
@@ -316,8 +315,6 @@ def _move(texts: _StoredTexts, text: int, start: int, end: int, part: int, shing
 
 
 class _Words:
-    """Gives ids to words."""
-
     def __init__(self) -> None:
         self._cache = WordCache(is_bounded=False)
         self.texts = self._cache.texts

@@ -93,12 +93,9 @@ def _read_sizes(store: Store, keys: list[str]) -> list[tuple[Any, ...]]:
 def store_sizes(
     corpus: Corpus, cluster_sizes: dict[AnyDocument, int], keys: Sequence[str | None]
 ) -> None:
-    """Store the sizes of the clusters whose kept documents the corpus has now.
+    """Store the sizes of the clusters, by kept document, whose kept documents the corpus has now.
 
-    Args:
-        corpus: where the sizes are stored.
-        cluster_sizes: the size of each cluster, by its kept document.
-        keys: the key of each document in the corpus; None: it has none.
+    keys: the key of each document in the corpus; None: it has none.
     """
     sizes: dict[str, int] = {}
     for kept, size in cluster_sizes.items():

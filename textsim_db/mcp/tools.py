@@ -16,7 +16,7 @@ from pydantic import Field
 
 from textsim_db.corpus import Corpus
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, shown
-from textsim_db.measures.word_diff import Change, Part, Token, differences, tokens, tokens_of_form
+from textsim_db.measures.word_diff import Change, Part, differences, tokens
 from textsim_db.results import Match, Outcome
 from textsim_db.review.corpus_documents import CorpusDocuments
 from textsim_db.review.reviewed import Text as DocumentText
@@ -155,7 +155,7 @@ class CorpusTools:
         rows = []
         for a, b, similarity, guards in pairs:
             if a in texts and b in texts:
-                apart = differences(_tokens(texts[a]), _tokens(texts[b]))
+                apart = differences(texts[a].words(), texts[b].words())
                 row = {"a": a, "b": b, "similarity": similarity, "guards": ", ".join(guards)}
                 row |= {"text_a": texts[a].text, "text_b": texts[b].text}
                 rows.append(row | _differs(*apart, "a", "b"))
@@ -263,7 +263,7 @@ class CorpusTools:
             row: JsonObject = {"key": match.key, "similarity": match.similarity}
             row["text"] = texts[match.key].text
             if match.similarity >= threshold:  # nearest() returns others, too
-                apart = differences(_tokens(texts[match.key]), searched)
+                apart = differences(texts[match.key].words(), searched)
                 row |= _differs(*apart, "stored", "yours")
                 row["guards"] = ", ".join(match.differs)
             rows.append(row)
@@ -290,10 +290,6 @@ def _written(text: str) -> str:
     if not text.strip():
         raise DocumentError("the text is empty: give the words to compare")
     return text
-
-
-def _tokens(text: DocumentText) -> list[Token]:
-    return tokens(text.text) if text.is_original else tokens_of_form(text.text)
 
 
 def _differs(parts: Sequence[Part], kinds: Sequence[str], left: str, right: str) -> JsonObject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from itertools import combinations
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from textsim_db.cluster.linkages import Group, Ranked
 from textsim_db.cluster.pair_groups import JudgedPairs, judged_groups
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.match_rule import Criterion
-from textsim_db.compare.packed_pairs import pack
 from textsim_db.db.binary_format import array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
@@ -112,14 +111,10 @@ def _judged_groups(
     def only(ids: Ids) -> Join:
         return Join(StoredHost(connection, store, criterion, ids), criterion)
 
-    def judged_pairs(statement: LiteralString, *parameters: str | int | None) -> Int64Array:
-        rows = fetch(connection, store.corpus, statement, [store.corpus.name, *parameters])
-        pairs = np.sort(np.array(rows, np.int64).reshape(-1, 2), axis=1)
-        return np.sort(pack(pairs[:, 0], pairs[:, 1]))
-
-    judged = JudgedPairs(
-        judged_pairs(statements.SAME_PAIRS, criterion.language, criterion.part),
-        judged_pairs(statements.DIFFERENT_PAIRS),
+    corpus_name, limits = store.corpus.name, (criterion.language, criterion.part)
+    judged = JudgedPairs.of(
+        fetch(connection, store.corpus, statements.SAME_PAIRS, [corpus_name, *limits]),
+        fetch(connection, store.corpus, statements.DIFFERENT_PAIRS, [corpus_name]),
     )
     rankings = _ranking(corpus, rules.rank), _ranking(corpus, None)
     return judged_groups(Join(corpus, criterion), only, judged, rules.linkage, *rankings)

@@ -168,7 +168,7 @@ class RemovalPage:
         kept, removed = self._text(pair.kept), self._text(pair.number)
         if not isinstance(pair.kept, int):
             removed = Text(_form(removed.text, self._rule.settings), False)
-        starts = [Text(each.text[:COMPARED], each.is_original) for each in (kept, removed)]
+        starts = [kept.begin(COMPARED), removed.begin(COMPARED)]
         compared, is_cut = compare_texts(*starts), [kept, removed] != starts
         return {
             "kept": self._name(pair.kept),

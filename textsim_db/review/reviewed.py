@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from textsim_db.errors import JudgementExists
+from textsim_db.measures.word_diff import Token, tokens, tokens_of_form
 from textsim_db.results import Judgement
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ class Text(NamedTuple):
     text: str
     is_original: bool
     """Whether it is the text of its source; otherwise it is the normal form."""
+
+    def begin(self, most: int) -> Text:
+        return self._replace(text=self.text[:most])
+
+    def words(self) -> list[Token]:
+        return tokens(self.text) if self.is_original else tokens_of_form(self.text)
 
 
 class NextCommand(NamedTuple):

@@ -10,10 +10,7 @@ from textsim_db.errors import MeasureError
 from textsim_db.measures.word_diff import (
     Change,
     Part,
-    Token,
     differences,
-    tokens,
-    tokens_of_form,
     written,
 )
 from textsim_db.results.html import end_of_start, start_of_end
@@ -66,7 +63,7 @@ class Summary(NamedTuple):
 
 
 def compare_texts(a: Text, b: Text) -> Comparison:
-    one, other = _tokens(a), _tokens(b)
+    one, other = a.begin(_MOST_READ).words(), b.begin(_MOST_READ).words()
     is_cut = max(len(one), len(other)) > _MOST_WORDS or max(len(a.text), len(b.text)) > _MOST_READ
     one, other = one[:_MOST_WORDS], other[:_MOST_WORDS]
     try:
@@ -81,8 +78,8 @@ def compare_texts(a: Text, b: Text) -> Comparison:
 
 def summary(a: Text, b: Text) -> Summary:
     """Return the first difference of two texts with some words before and after it, for a list."""
-    begins = [Text(each.text[:_MOST_OF_EXCERPT], each.is_original) for each in (a, b)]
-    parts, distinctions = differences(*map(_tokens, begins))
+    begins = [each.begin(_MOST_OF_EXCERPT) for each in (a, b)]
+    parts, distinctions = differences(*(begin.words() for begin in begins))
     is_whole = begins == [a, b]
     return Summary(_excerpt(parts), distinctions if is_whole else [])
 
@@ -113,11 +110,6 @@ def begin_of(text: Text) -> str:
 def visible(text: str) -> str:
     """Return a text with the characters escaped that hide or reorder others."""
     return _HIDING.sub(lambda hidden: hidden[0].encode("unicode_escape").decode("ascii"), text)
-
-
-def _tokens(text: Text) -> list[Token]:
-    begin = text.text[:_MOST_READ]
-    return tokens(begin) if text.is_original else tokens_of_form(begin)
 
 
 def _line(text: str) -> str:

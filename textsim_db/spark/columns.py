@@ -56,7 +56,6 @@ class FrameColumns(NamedTuple):
             _check_column(frame, "scope", self.scope, (T.DataType,))
 
     def key_column(self) -> Column:
-        """Return the key as a text."""
         return F.col(quoted(self.key)).cast("string")
 
     def documents(self) -> list[Column]:

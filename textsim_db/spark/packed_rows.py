@@ -41,7 +41,6 @@ class Message(NamedTuple):
 
 
 def to_arrow(messages: list[Message]) -> pa.RecordBatch:
-    """Return messages as rows of SCHEMA."""
     columns = zip(*messages, strict=True) if messages else ([], [], [])
     return record_batch(columns, _ARROW)
 
@@ -53,7 +52,6 @@ def record_batch(columns: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Reco
 
 
 def from_arrow(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
-    """Yield the messages of rows of SCHEMA."""
     for batch in batches:
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             yield Message(*row)
@@ -69,7 +67,6 @@ class Entries(NamedTuple):
 
 
 def sorted_entries(buckets: HashArray, numbers: Int64Array) -> Entries:
-    """Return entries in the order of their buckets."""
     order = np.argsort(buckets)
     return Entries(buckets[order], numbers[order])
 
@@ -82,7 +79,6 @@ def pack_entries(entries: Entries) -> bytes:
 
 
 def unpack_entries(data: bytes) -> Entries:
-    """Return the entries that pack_entries() packed."""
     count = len(data) // (_BUCKET_BYTES + 8)
     planes = np.frombuffer(data, np.uint8, _BUCKET_BYTES * count).reshape(_BUCKET_BYTES, count)
     steps = np.zeros((count, 8), np.uint8)
@@ -98,7 +94,6 @@ def joined(parts: list[Entries]) -> Entries:
 
 
 def pack_numbers(*columns: Int64Array) -> bytes:
-    """Pack columns of numbers of the same length."""
     return b"".join(column.astype("<i8").tobytes() for column in columns)
 
 

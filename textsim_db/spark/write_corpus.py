@@ -220,7 +220,6 @@ class _Load:
         return learn_common((batch.sketches.tokens for batch in batches), config)
 
     def _run(self, task: WriteTask) -> AddReport:
-        """Run a task on each partition, and return the sum of their reports."""
         report = AddReport()
         for row in self.documents.coalesce(self.writers).mapInArrow(task, OUTPUT).collect():
             if row["reason"] is not None:

@@ -127,9 +127,6 @@ def _forget_ended_processes(connection: Connection) -> None:
 
 
 def _exists(process: int) -> bool:
-    """Return whether a process of this machine exists; True if the system cannot say it."""
-    if os.name != "posix":
-        return True
     try:
         os.kill(process, 0)  # signal 0 is not sent
     except ProcessLookupError:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import psycopg
 from psycopg import errors as pg
@@ -36,7 +36,7 @@ UPDATE_SECONDS = 1.0
 """The seconds between two looks for outdated clusters, and the time that updates may take at once."""
 EVENTS_SECONDS = 60.0
 """The seconds between two looks for old events."""
-MEMBERS_AT_ONCE = 10_000
+ROWS_AT_ONCE = 10_000
 _REFUSED = (
     *(pg.InvalidParameterValue, pg.FeatureNotSupported, pg.DuplicateObject),
     *(pg.ObjectInUse, pg.ObjectNotInPrerequisiteState, pg.DependentObjectsStillExist),
@@ -93,27 +93,27 @@ def members_of(store: Store, key: str) -> Generator[ResultColumns, None, None]:
 def _columns_of_members(
     store: Store, statement: LiteralString, parameters: list[str]
 ) -> Generator[ResultColumns, None, None]:
-    label = store.corpus.label("members")
-    with (
-        configuration_errors(*_REFUSED),
-        transaction(store.engine) as connection,
-        connection.cursor(label) as cursor,
-    ):
-        cursor.execute(statement, parameters)
-        while rows := cursor.fetchmany(MEMBERS_AT_ONCE):
-            yield columns_of(Member, rows)
+    for rows in _fetched(store, "members", statement, parameters):
+        yield columns_of(Member, rows)
 
 
 def cluster_events(store: Store, after: int) -> Generator[ClusterEvent, None, None]:
-    label = store.corpus.label("events of clusters")
+    parameters = [store.corpus.name, after]
+    for rows in _fetched(store, "events of clusters", statements.CLUSTER_EVENTS, parameters):
+        yield from (ClusterEvent(*row) for row in rows)
+
+
+def _fetched(
+    store: Store, what: str, statement: LiteralString, parameters: Sequence[object]
+) -> Iterator[list[tuple[Any, ...]]]:
     with (
         configuration_errors(*_REFUSED),
         transaction(store.engine) as connection,
-        connection.cursor(label) as cursor,
+        connection.cursor(store.corpus.label(what)) as cursor,
     ):
-        cursor.execute(statements.CLUSTER_EVENTS, [store.corpus.name, after])
-        while rows := cursor.fetchmany(MEMBERS_AT_ONCE):
-            yield from (ClusterEvent(*row) for row in rows)
+        cursor.execute(statement, parameters)
+        while rows := cursor.fetchmany(ROWS_AT_ONCE):
+            yield rows
 
 
 def cluster_of(store: Store, key: str) -> Member | None:
