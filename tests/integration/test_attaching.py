@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 import threading
+from itertools import pairwise
 
 import psycopg
 import pytest
-from psycopg import errors as pg
+from psycopg import errors as pg, sql
 
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sampling import sample
+from tests.support.waiting import wait_until
 
 in_both_modes = pytest.mark.parametrize("mode", ["queue", "inline"])
 
@@ -194,3 +196,27 @@ def test_a_data_only_restore_is_refused_with_the_option_it_needs(
         with pytest.raises(pg.SerializationFailure, match="corpus 1 no longer exists") as caught:
             connection.execute("INSERT INTO t VALUES (2, 'a row of the dump')")
         assert "--disable-triggers" in str(caught.value.diag.message_hint)
+
+
+def test_a_table_is_attached_without_a_look_at_the_other_tables(
+    database_url: str, connection: Connection
+) -> None:
+    def attach(table: str) -> int:
+        """Attach a table, and return how often a table was checked."""
+        connection.execute(f"CREATE TABLE {table} AS SELECT 1 AS id, 'one two' AS body".encode())
+        connection.execute(f"ALTER TABLE {table} ADD PRIMARY KEY (id)".encode())
+        with ts.connect(database_url) as db:
+            db.create_corpus(table).attach(table, "id", "body")
+        # A session reports its calls when it ends, and then leaves this list.
+        sessions = b"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        wait_until(connection, b"SELECT WHERE 1 = (" + sessions + b")")
+        calls = "SELECT calls FROM pg_stat_user_functions WHERE funcname = '_table_fault'"
+        ((count,),) = connection.execute(calls).fetchall()
+        return int(count)
+
+    database = sql.Identifier(str(connection.info.dbname))
+    connection.execute(sql.SQL("ALTER DATABASE {} SET track_functions = 'pl'").format(database))
+    counts = [0, *(attach(f"table_{i}") for i in range(4))]
+    first, *others = (after - before for before, after in pairwise(counts))
+    assert first > 0
+    assert others == [first] * 3

@@ -70,7 +70,7 @@ def _learn(store: Store, source_id: int) -> None:
 
 def _rows(store: Store, source_id: int) -> Generator[tuple[str, str, str | None], None, None]:
     """Yield the keys, texts and scopes of the first rows of a source, in short transactions."""
-    (source,) = (each for each in read_source.sources(store.engine) if each.id == source_id)
+    (source,) = read_source.sources(store.engine, id_=source_id)
     if source.fault is not None:
         return
     with read_source.reading(store.engine, source) as connection:

@@ -85,13 +85,11 @@ class WorkerSources:
         check_installed(self._engine)
         self._stores = {}
         self._usable = []
-        sources = read_source.sources(self._engine)
+        sources = read_source.sources(self._engine, id_=self._only_source)
         self._corpora = [id_ for (id_,) in read_rows(self._engine, CORPUS_IDS)]
         self.faults.keep(self._corpora)
         for source in sources:
-            if self._only_source not in (None, source.id) or not self.faults.is_due(
-                source.following
-            ):
+            if not self.faults.is_due(source.following):
                 continue
             with self.faults.attempt(source.following):
                 self._follow(source)

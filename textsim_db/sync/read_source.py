@@ -111,21 +111,26 @@ class StoredSource:
         return composed.as_bytes(None)
 
 
-def sources(engine: Engine) -> list[StoredSource]:
+def sources(
+    engine: Engine, corpus_id: int | None = None, id_: int | None = None
+) -> list[StoredSource]:
+    """Return the attached tables, of one corpus or with one id if it is given, also dropped ones."""
     with transaction(engine) as connection:
-        rows = connection.execute(statements.SOURCES, []).fetchall()
+        rows = connection.execute(
+            statements.SOURCES, {"corpus_id": corpus_id, "id": id_}
+        ).fetchall()
     return [StoredSource(*row) for row in rows]
 
 
 def sources_of(store: Store) -> list[StoredSource]:
     """Return the attached tables of a corpus whose texts this role may read."""
+    corpus_id = store.corpus.id
     with transaction(store.engine) as connection:
-        rows = connection.execute(statements.SOURCES, []).fetchall()
-        faults = dict(connection.execute(statements.READING_FAULTS, []).fetchall())
+        faults = dict(connection.execute(statements.READING_FAULTS, [corpus_id]).fetchall())
     return [
         source
-        for source in (StoredSource(*row) for row in rows)
-        if source.corpus_id == store.corpus.id and faults.get(source.id, "dropped") is None
+        for source in sources(store.engine, corpus_id)
+        if faults.get(source.id, "dropped") is None
     ]
 
 

@@ -26,7 +26,7 @@ _KINDS = {ADDED: "missing", REPLACED: "different", EXTENDED: "different"}
 def drift(store: Store) -> Generator[Drift, None, None]:
     """Yield the documents that differ from their tables; raises at the end if a table is unusable."""
     faults = StepFaults(store.engine, quiet_tries=1)
-    for source in _sources(store):
+    for source in read_source.sources(store.engine, store.corpus.id):
         with faults.attempt(source.following):
             if source.is_gone:
                 yield from (Drift(key, "surplus") for key in document_keys(store, source))
@@ -40,11 +40,6 @@ def drift(store: Store) -> Generator[Drift, None, None]:
 def _check_usable(source: StoredSource) -> None:
     if source.fault is not None:
         raise ConfigurationError(source.fault)
-
-
-def _sources(store: Store) -> list[StoredSource]:
-    """Return the attached tables of a corpus, also those that were dropped."""
-    return [s for s in read_source.sources(store.engine) if s.corpus_id == store.corpus.id]
 
 
 def _drift_of(piece: Piece, source: StoredSource) -> list[Drift]:
@@ -77,7 +72,7 @@ def reconcile(store: Store, progress: Callable[[int], None] | None = None) -> Ch
 
 def _reconcile(store: Store, report: ChangeReport, progress: Callable[[int], None] | None) -> None:
     faults = StepFaults(store.engine, quiet_tries=1)
-    for source in _sources(store):
+    for source in read_source.sources(store.engine, store.corpus.id):
         with faults.attempt(source.following if source.is_gone else source.indexing):
             if source.is_gone:
                 report.removed += read_source.release_dropped(store.engine, source)

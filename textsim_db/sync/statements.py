@@ -97,6 +97,7 @@ WHERE s.active
 SOURCE: Final[LiteralString] = f"{_SELECT} {_FROM} AND s.id = %s"
 SOURCES: Final[LiteralString] = f"""
 {_SELECT}, s.shape <> textsim._shape(s), ARRAY(SELECT textsim._source_problems(s)) {_FROM}
+    AND s.corpus_id = coalesce(%(corpus_id)s, s.corpus_id) AND s.id = coalesce(%(id)s, s.id)
 ORDER BY s.id
 """
 READING_FAULTS: Final[LiteralString] = f"""
@@ -104,7 +105,7 @@ SELECT s.id, {READING_FAULT}
 FROM textsim.source s
 JOIN pg_catalog.pg_class r ON r.oid = s.relation
 JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
-WHERE s.active
+WHERE s.active AND s.corpus_id = %s
 """
 SOURCE_NAMES: Final[LiteralString] = """
 SELECT s.id, s.relation::text FROM textsim.source s WHERE s.id = ANY (%s::integer[]) AND s.active
