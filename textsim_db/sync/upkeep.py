@@ -36,7 +36,7 @@ UPDATE_SECONDS = 1.0
 """The seconds between two looks for outdated clusters, and the time that updates may take at once."""
 EVENTS_SECONDS = 60.0
 """The seconds between two looks for old events."""
-ROWS_AT_ONCE = 10_000
+FETCHED_AT_ONCE = 10_000
 _REFUSED = (
     *(pg.InvalidParameterValue, pg.FeatureNotSupported, pg.DuplicateObject),
     *(pg.ObjectInUse, pg.ObjectNotInPrerequisiteState, pg.DependentObjectsStillExist),
@@ -112,7 +112,7 @@ def _fetched(
         connection.cursor(store.corpus.label(what)) as cursor,
     ):
         cursor.execute(statement, parameters)
-        while rows := cursor.fetchmany(ROWS_AT_ONCE):
+        while rows := cursor.fetchmany(FETCHED_AT_ONCE):
             yield rows
 
 
