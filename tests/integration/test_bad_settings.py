@@ -68,7 +68,11 @@ ONLY_IN_PYTHON: list[tuple[dict[str, Any], str]] = [
     ({"seed": "x"}, "seed is x"),
     ({"shingle": "word:³"}, 'such as "word:3"; did you mean "word:3"?'),
     ({"shingle": "char:５"}, 'did you mean "char:5"?'),
+    ({"shingle": "char:٣"}, "shingle is"),
     ({"shingle": "wrod:4 "}, 'did you mean "word:4"?'),
+    ({"shingle": "word:-1"}, "shingle is"),
+    ({"shingle": "word:1001"}, "shingle length is 1001; expected 1 to 1000"),
+    ({"shingle": "word:" + "9" * 5000}, "shingle length is 99999999999999999999; expected"),
 ]
 
 

@@ -12,7 +12,7 @@ from textsim_db.errors import suggest_settings, suggestion
 from textsim_db.files.records import expect_names
 from textsim_db.measures.by_name import measure_of
 from textsim_db.settings.corpus_settings import CorpusSettings
-from textsim_db.settings.named_values import Shingle, check_linkage
+from textsim_db.settings.named_values import check_linkage
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,6 @@ def test_the_nearest_name_is_suggested(name: str, others: list[str], expected: s
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        (lambda: Shingle.parse("words:3"), "word:3"),
-        (lambda: Shingle.parse("chars:5"), "char:5"),
         (lambda: Preference.parse("longst"), "longest"),
         (lambda: Preference.parse("maxx:score"), "max:score"),
         (lambda: check_linkage("compleet"), "complete"),

@@ -17,7 +17,7 @@ from hypothesis import example, given, strategies as st
 from tests.fuzz.text_checks import check_reference
 from tests.support import collision, reference
 from tests.support.random_texts import ALPHABET, CODE_POINTS, JAMO, MARKS, random_text
-from textsim_db import ConfigurationError, DocumentError
+from textsim_db import DocumentError
 from textsim_db.read.stored_documents import compose_forms
 from textsim_db.settings.named_values import Shingle
 from textsim_db.text.nfkc import PIECE_BYTES, join_broken_words, prepare_pieces, tables
@@ -169,28 +169,6 @@ def test_texts_that_cannot_be_stored_are_refused(text: str, message: str, functi
     assert callable(function)
     with pytest.raises(DocumentError, match=message):
         function(text)
-
-
-@pytest.mark.parametrize(
-    "shingle",
-    [
-        "",
-        "word",
-        "word:",
-        "word:0",
-        "word:-1",
-        "word:1.5",
-        "char:٣",
-        "line:3",
-        "word:3:4",
-        "3:word",
-        "word:1001",
-        "char:" + "9" * 5000,
-    ],
-)
-def test_malformed_shingle_settings_are_refused(shingle: str) -> None:
-    with pytest.raises(ConfigurationError, match="expected"):
-        shingles("some text", shingle)
 
 
 @pytest.mark.more

@@ -23,7 +23,7 @@ from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count, check_flag, check_threshold
 from textsim_db.settings.progress_bar import showing
 from textsim_db.sketch import cost_of_bands
-from textsim_db.sync import pending_log, pending_log as status
+from textsim_db.sync import pending_log
 from textsim_db.write.document_inputs import Scope
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class StatusMethods(CheckedArguments):
             >>> status.indexed, status.pending
             (3, 0)
         """
-        return self._current.loaded().read(status.status)
+        return self._current.loaded().read(pending_log.status)
 
     def scopes(self, scope: Scope | None = None) -> list[ScopeStatus]:
         """Return the scopes with the number of their documents, the largest scope first.
@@ -230,11 +230,11 @@ class StatusMethods(CheckedArguments):
         if not self.config.scoped:
             raise ConfigurationError(f'corpus "{self.name}" is not scoped')
         checked = None if scope is None else self._scope(scope)
-        return ResultList(self._current.loaded().read(status.scopes, checked))
+        return ResultList(self._current.loaded().read(pending_log.scopes, checked))
 
     def activity(self) -> Activity:
         """Return the age of the oldest pending change, and the number of writes to the corpus so far."""
-        return self._current.read(status.activity)
+        return self._current.read(pending_log.activity)
 
     def failures(self, last: int | None = None) -> list[Failure]:
         """Return the documents that were set aside because they could not be indexed, with reasons.

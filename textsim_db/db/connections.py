@@ -97,6 +97,7 @@ os.register_at_fork(after_in_child=_leave_connections_to_parent)
 
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+Cursor = psycopg.Cursor[Any]
 ENCODING = b"UTF8"
 _DEFAULT_THRESHOLD = 5  # psycopg's
 _POOLED = "textsim-db: behind a pooler"

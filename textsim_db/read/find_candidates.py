@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import psycopg
 
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.db.binary_format import array, load_int4_array
 from textsim_db.db.binary_rows import load_int4_arrays
+from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -125,7 +125,7 @@ def find_candidates(store: Store, look_up: LookUp, language: str | None) -> Cand
 
 
 def read_candidates(
-    cursor: psycopg.Cursor[Any],
+    cursor: Cursor,
     corpus: StoredCorpus,
     look_up: LookUp,
     language: str | None = None,

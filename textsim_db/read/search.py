@@ -15,11 +15,11 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-import psycopg
 
 from textsim_db.compare.jaccard import Rows, concatenated
 from textsim_db.compare.match_rule import Criterion, values_of_pairs
 from textsim_db.db.binary_format import array
+from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -385,7 +385,7 @@ def _row_of_key(store: Store, key: str) -> tuple[Any, ...]:
         return row_of_key(connection.cursor(binary=True), store.corpus, key)
 
 
-def row_of_key(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, key: str) -> tuple[Any, ...]:
+def row_of_key(cursor: Cursor, corpus: StoredCorpus, key: str) -> tuple[Any, ...]:
     """Return the row of an indexed document as StoredDocuments expects it; raises DocumentNotFound."""
     statement = corpus.statement(statements.DOCUMENT_OF_KEY)
     row: tuple[Any, ...] | None = cursor.execute(statement, [key], prepare=True).fetchone()

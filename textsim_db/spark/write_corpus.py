@@ -25,6 +25,7 @@ from sqlalchemy import Engine
 
 from textsim_db.corpus.database import connect
 from textsim_db.db import stored_corpus
+from textsim_db.db.connections import Cursor
 from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.engine import autocommit, database_errors, read_rows
 from textsim_db.db.retries import Attempts
@@ -54,7 +55,7 @@ from textsim_db.spark.read_corpus import Target
 from textsim_db.spark.write_task import OUTPUT, WriteTask, task_into_existing, task_into_hidden
 from textsim_db.text.left_out_words import with_lists
 from textsim_db.text.run_ahead import MAX_WEIGHT
-from textsim_db.write.copy_corpus import Copy, CorpusCopier, Cursor, NewIds
+from textsim_db.write.copy_corpus import Copy, CorpusCopier, NewIds
 from textsim_db.write.document_inputs import in_batches
 from textsim_db.write.prepare_batches import prepare
 from textsim_db.write.rebuild import TwinCheck, drop_replaced, lock_of_rebuilds, replace_corpus

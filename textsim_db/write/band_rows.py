@@ -8,13 +8,11 @@ triggers keep the fingerprints of a document that changes or is removed.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import psycopg
 
 from textsim_db.db.binary_format import array
 from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands
+from textsim_db.db.connections import Cursor
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.sketch.ragged import Buckets, Ragged, in_parts
 from textsim_db.text.numba_compiler import Int64Array
@@ -47,7 +45,7 @@ def changed_rows(before: Int64Array, after: Int64Array) -> tuple[Int64Array, Int
 
 
 def copy_new_rows(
-    cursor: psycopg.Cursor[Any],
+    cursor: Cursor,
     corpus: StoredCorpus,
     batch: Batch,
     numbers: Int64Array,
@@ -65,11 +63,11 @@ def _chosen(values: Ragged, numbers: Int64Array) -> Ragged:
     return values if len(numbers) == len(values.offsets) - 1 else values.take(numbers)
 
 
-def copy_band_rows(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, rows: Int64Array) -> None:
+def copy_band_rows(cursor: Cursor, corpus: StoredCorpus, rows: Int64Array) -> None:
     _copy(cursor, corpus.statement(statements.COPY_BAND_ROWS), rows)
 
 
-def _copy(cursor: psycopg.Cursor[Any], statement: str, rows: Int64Array) -> None:
+def _copy(cursor: Cursor, statement: str, rows: Int64Array) -> None:
     if len(rows):
         with cursor.copy(statement) as copy:
             copy.write(COPY_HEADER)
@@ -77,7 +75,7 @@ def _copy(cursor: psycopg.Cursor[Any], statement: str, rows: Int64Array) -> None
             copy.write(COPY_TRAILER)
 
 
-def delete_band_rows(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, rows: Int64Array) -> None:
+def delete_band_rows(cursor: Cursor, corpus: StoredCorpus, rows: Int64Array) -> None:
     """Delete band rows, and all rows that are equal to them."""
     if len(rows):
         buckets = (rows >> _ID_BITS).astype(np.int32)

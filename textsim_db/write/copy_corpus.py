@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import psycopg
 
 from textsim_db.db.binary_format import array
+from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -28,8 +28,6 @@ from textsim_db.write.write_batch import NO_SOURCE
 
 BYTES_AT_ONCE = 16 * 1024 * 1024
 """The bytes of stored words that are copied at once; a longer document is copied alone."""
-
-Cursor = psycopg.Cursor[Any]
 
 _COPY_HEAD, _COPY_TAIL = 19, 2
 """Bytes before and after the rows of a binary COPY."""

@@ -14,16 +14,16 @@ of twins; if one did, again
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import psycopg
 
 from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare.jaccard import Rows, concatenated, jaccard_pairs
 from textsim_db.compare.match_rule import NOTHING_SEPARATES, Separation, which_merge
 from textsim_db.compare.packed_pairs import pack
 from textsim_db.db.binary_format import array
+from textsim_db.db.connections import Cursor
 from textsim_db.db.store import Store
 from textsim_db.read.find_candidates import CandidateRows, LookUp, look_up_of, read_candidates
 from textsim_db.read.list_pairs import KeyPairs, different_pairs
@@ -47,8 +47,6 @@ from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.write import statements
 from textsim_db.write.prepare_batches import Batch
-
-Cursor = psycopg.Cursor[Any]
 
 
 class TwinInBatch(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, LiteralString
+from typing import TYPE_CHECKING, Final, LiteralString
 
-import psycopg
 from psycopg import errors as pg
 
+from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, configuration_errors, read_rows, transaction
 from textsim_db.db.retries import Attempts, WriterAttempts
 from textsim_db.db.store import Store
@@ -39,7 +39,7 @@ def remove(store: Store, keys: Iterable[object]) -> int:
     return sum(_remove_or_retry(store, sorted(set(piece))) for piece in pieces)
 
 
-def remove_within(cursor: psycopg.Cursor[Any], corpus: StoredCorpus, keys: list[str]) -> int:
+def remove_within(cursor: Cursor, corpus: StoredCorpus, keys: list[str]) -> int:
     row = cursor.execute(corpus.statement(statements.REMOVE_DOCUMENTS), [keys]).fetchone()
     return 0 if row is None else int(row[0])
 

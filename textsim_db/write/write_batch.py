@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import psycopg
 from psycopg import errors as pg
 
 from textsim_db.db import binary_rows
 from textsim_db.db.binary_format import TIMESTAMPTZ, Parameter, array, load_int8_array
+from textsim_db.db.connections import Cursor
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
@@ -42,8 +42,6 @@ from textsim_db.write.prepare_batches import (
     StoredByKey,
     outcomes,
 )
-
-Cursor = psycopg.Cursor[Any]
 
 NO_SOURCE = -1
 """Stands for the source of a document that comes from no attached table."""
