@@ -16,7 +16,7 @@ from textsim_db.db.word_cache import WordCache
 from textsim_db.read.corpus_statistics import WordCounts, words_at
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.settings.named_values import Shingle
-from textsim_db.text import hashing, left_out_words, utf8
+from textsim_db.text import hashing, stop_words, utf8
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens, leave_out, tokenize, tokens_of
@@ -85,7 +85,7 @@ def check_words(
         cache.add(words, numbers[part] + 1)
     expected = np.where(np.isin(numbers, numbers[cached]), numbers + 1, 0)
     assert np.array_equal(cache.find(tokens._replace(hashes=hashes)), expected)
-    without_stop_words = leave_out(tokens, left_out_words.are_stop_words(tokens, STOP_WORDS))
+    without_stop_words = leave_out(tokens, stop_words.are_stop_words(tokens, STOP_WORDS))
     check_tokens(without_stop_words, tokens.documents)
     kept = [word for word in tokens.words(np.arange(len(hashes))) if word not in STOP_WORDS]
     assert without_stop_words.words(np.arange(len(without_stop_words.starts))) == kept
@@ -137,7 +137,7 @@ def check_spans(rng: random.Random, data: bytes) -> None:
     assert distinct_spans.hashes.astype(np.int64).tolist() == [value_of[piece] for piece in kept]
     removed = {piece for piece in pieces if rng.random() < 0.3}
     everything = np.arange(len(starts))
-    is_removed = left_out_words.find_words(documents, everything, utf8.word_table(sorted(removed)))
+    is_removed = stop_words.find_words(documents, everything, utf8.word_table(sorted(removed)))
     assert is_removed.tolist() == [piece in removed for piece in pieces]
     without_removed = leave_out(documents, is_removed)
     remaining = [

@@ -13,7 +13,7 @@ from tests.support.connections import tables_of
 from tests.support.sampling import sample
 from tests.support.templated_texts import FOOTER, HEADER, templated
 from textsim_db.settings.named_values import Shingle
-from textsim_db.text.left_out_words import learn_boilerplate, words_of_shingles
+from textsim_db.text.boilerplate import learn_boilerplate, words_of_shingles
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokenize
 

@@ -370,7 +370,7 @@ def settings_of(corpus_config: CorpusConfig) -> dict[str, Any]:
 def _with_lists(settings: PartialSettings) -> CorpusSettings:
     if not settings.keys() & {"stop_words", "guards", "guard_words"}:
         return CorpusSettings(**settings)
-    from textsim_db.text.left_out_words import with_lists
+    from textsim_db.text.stop_words import with_lists
 
     return with_lists(CorpusSettings(**settings))
 

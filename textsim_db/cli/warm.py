@@ -118,7 +118,7 @@ def _uses() -> Iterator[Use]:
 @contextmanager
 def temporary_corpus(db: Database, settings: CorpusSettings) -> Iterator[Corpus]:
     from textsim_db.db import stored_corpus
-    from textsim_db.text.left_out_words import with_lists
+    from textsim_db.text.stop_words import with_lists
     from textsim_db.write.temporary_corpora import temporary_name
 
     with temporary_name(db.engine) as name:

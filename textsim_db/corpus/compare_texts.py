@@ -18,7 +18,7 @@ from textsim_db.results import Cluster, Pair, Refusal
 from textsim_db.results.html import ResultList
 from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings, Settings
 from textsim_db.settings.named_values import check_linkage
-from textsim_db.text.left_out_words import with_lists
+from textsim_db.text.stop_words import with_lists
 
 Key = TypeVar("Key", str, int)
 

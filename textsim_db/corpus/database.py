@@ -95,7 +95,7 @@ class Database:
             >>> corpus.config.bands, corpus.config.rows
             (25, 5)
         """
-        from textsim_db.text.left_out_words import with_lists
+        from textsim_db.text.stop_words import with_lists
 
         check_not_reserved(name)
         wanted = with_lists(CorpusSettings(**settings))

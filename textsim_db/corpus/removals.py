@@ -36,8 +36,8 @@ from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import AddReport
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
 from textsim_db.settings.named_values import Linkage, check_linkage
-from textsim_db.text.left_out_words import with_lists
 from textsim_db.text.numba_compiler import BoolArray, Int64Array
+from textsim_db.text.stop_words import with_lists
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

@@ -188,7 +188,7 @@ class RebuildMethods(CheckedArguments):
             >>> corpus.config.bands, corpus.config.rows
             (25, 5)
         """
-        from textsim_db.text.left_out_words import with_guard_words
+        from textsim_db.text.stop_words import with_guard_words
         from textsim_db.write import learn_from_sample, rebuild
 
         is_older = self.config.recipe < RECIPE

@@ -20,7 +20,7 @@ from textsim_db.read.stored_documents import normal_forms
 from textsim_db.results import Boilerplate, SharedShingle
 from textsim_db.settings.named_values import Linkage
 from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
-from textsim_db.text.left_out_words import first_copies
+from textsim_db.text.boilerplate import first_copies
 from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens, tokens_of

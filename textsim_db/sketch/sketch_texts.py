@@ -23,16 +23,13 @@ from textsim_db.sketch.ragged import (
     of_rows,
     part_only,
 )
+from textsim_db.text.boilerplate import words_of_shingles
 from textsim_db.text.guards import guards_of
 from textsim_db.text.hashing import hash_bands
 from textsim_db.text.languages import identify
-from textsim_db.text.left_out_words import (
-    are_stop_words,
-    are_stop_words_of_languages,
-    words_of_shingles,
-)
 from textsim_db.text.numba_compiler import BoolArray, Int16Array, Int32Array, Int64Array
 from textsim_db.text.shingles import find_shingles
+from textsim_db.text.stop_words import are_stop_words, are_stop_words_of_languages
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, leave_out, tokenize
 from textsim_db.text.word_places import WordPlaces, place_words

@@ -37,8 +37,8 @@ from textsim_db.spark.stage_3_results import (
     PAIR_COLUMNS,
     ResultTask,
 )
-from textsim_db.text.left_out_words import with_lists
 from textsim_db.text.numba_compiler import Int64Array
+from textsim_db.text.stop_words import with_lists
 
 log = logging.getLogger(__name__)
 

@@ -34,7 +34,7 @@ from textsim_db.spark.packed_rows import (
 from textsim_db.spark.pair_frames import check_keys, checked_partitions
 from textsim_db.spark.stage_1_buckets import ENTRIES_AT_ONCE, Outbox, sketch_accepted, with_common
 from textsim_db.spark.stage_2_edges import pairs_of_buckets, sort_by_kind
-from textsim_db.text.left_out_words import with_lists
+from textsim_db.text.stop_words import with_lists
 from textsim_db.text.word_places import word_numbers
 
 PASSAGE_COLUMNS = "a string, b string, words int, in_a int, in_b int"

@@ -53,8 +53,8 @@ from textsim_db.spark import read_corpus
 from textsim_db.spark.columns import FrameColumns
 from textsim_db.spark.read_corpus import Target
 from textsim_db.spark.write_task import OUTPUT, WriteTask, task_into_existing, task_into_hidden
-from textsim_db.text.left_out_words import with_lists
 from textsim_db.text.run_ahead import MAX_WEIGHT
+from textsim_db.text.stop_words import with_lists
 from textsim_db.write.copy_corpus import Copy, CorpusCopier, NewIds
 from textsim_db.write.document_inputs import in_batches
 from textsim_db.write.prepare_batches import prepare

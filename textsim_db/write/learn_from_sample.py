@@ -30,7 +30,7 @@ from textsim_db.sketch.choose_common_shingles import (
     learns,
 )
 from textsim_db.sketch.sketch_texts import without_boilerplate
-from textsim_db.text.left_out_words import learn_boilerplate
+from textsim_db.text.boilerplate import learn_boilerplate
 from textsim_db.write import statements
 from textsim_db.write.prepare_batches import learn_from_first
 from textsim_db.write.rebuild import rebuild
