@@ -27,8 +27,11 @@ from textsim_db.write.temporary_corpora import PREFIX, is_temporary, temporary_n
 pytestmark = pytest.mark.more
 
 COLUMNS = "id string, text string"
-MANY = [(f"k{i}", f"document {i} of many {i % 97} words") for i in range(12_000)]
-"""Enough documents of one partition that the first batches are stored before the last row is read."""
+MANY = [(f"k{i}", f"document {i} of many {i % 97} words") for i in range(18_000)]
+"""Enough documents of one partition that the first batch is stored before the last row is read.
+
+While it is stored, two batches after it are prepared.
+"""
 
 
 def hidden_documents(url: str) -> int | None:
