@@ -48,6 +48,7 @@ def open_session(folder: Path, master: str = "local[2,2]") -> Iterator[SparkSess
         "spark.driver.memory": "2g",
         "spark.local.dir": str(folder),
         "spark.log.level": "OFF",
+        "spark.python.daemon.module": "tests.support.spark_daemon",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.ui.enabled": "false",
