@@ -14,7 +14,7 @@ from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.ui import WebDriverWait
 
 import textsim_db as ts
-from tests.support.browsers import CHROMIUM, DRIVER, PAGE_SECONDS, chromium
+from tests.support.browsers import CHROMIUM, DRIVER, PAGE_SECONDS, chromium, prefer
 from tests.support.review import serving
 
 pytestmark = [
@@ -27,10 +27,23 @@ pytestmark = [
 WORDS = " ".join(f"word{i}" for i in range(30))
 
 
-@pytest.fixture(params=[True, False], ids=["script", "no script"])
-def browser(request: pytest.FixtureRequest) -> Iterator[webdriver.Chrome]:
+@pytest.fixture(scope="module", params=[True, False], ids=["script", "no script"])
+def started(request: pytest.FixtureRequest) -> Iterator[webdriver.Chrome]:
     with chromium(scripts=request.param) as driver:
         yield driver
+
+
+with_scripts = pytest.mark.parametrize("started", [True], indirect=True, ids=["script"])
+
+
+@pytest.fixture
+def browser(started: webdriver.Chrome) -> webdriver.Chrome:
+    """A browser that tests use one after another, without what the test before it has set."""
+    started.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    prefer(started, "")
+    started.get("about:blank")
+    complaints(started)
+    return started
 
 
 @pytest.fixture
@@ -117,11 +130,12 @@ def test_the_handle_shows_what_a_threshold_means(
         assert browser.find_element(By.NAME, "around").get_attribute("value") == "1.0"
 
 
+@with_scripts
 def test_the_handle_stands_under_its_threshold(
-    corpus: ts.Corpus, database_url: str, db: ts.Database
+    browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str
 ) -> None:
     corpus.add_many({"d": f"{WORDS} today", "e": "word1 word2 word3", "f": "word1 word2 word4"})
-    with serving(database_url, corpus.name) as address, chromium() as browser:
+    with serving(database_url, corpus.name) as address:
         enter(browser, address)
         handle = browser.find_element(By.ID, "threshold")
         marks = {"In use": 0.6} | {f"{tenth / 10:.1f}": tenth / 10 for tenth in range(6, 11)}
@@ -178,15 +192,17 @@ return [...document.querySelectorAll("body *")].filter((e) => e.checkVisibility(
 """
 
 
+@with_scripts
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 def test_pages_have_contrast_names_and_a_heading(
-    corpus: ts.Corpus, database_url: str, is_dark: bool
+    browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str, is_dark: bool
 ) -> None:
     for i in range(12):
         corpus.add(f"k{i}", f"{WORDS} {i}")
     for i in range(11):
         corpus.judge(f"k{i}", f"k{i + 1}", ("same", "different", "unsure")[i % 3], note="why")
-    with serving(database_url, corpus.name) as address, chromium(dark=is_dark) as browser:
+    with serving(database_url, corpus.name) as address:
+        prefer(browser, "dark" if is_dark else "light")
         site = enter(browser, address)
         for path in (
             *("/", "/pairs?state=any", "/pair?a=k0&b=k1", "/clusters", "/cluster?key=k3&inspect=1"),
@@ -205,11 +221,14 @@ def test_pages_have_contrast_names_and_a_heading(
                 assert is_named, (path, control.get_attribute("outerHTML"))
 
 
-def test_pages_fit_a_narrow_window(corpus: ts.Corpus, database_url: str) -> None:
+@with_scripts
+def test_pages_fit_a_narrow_window(
+    browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str
+) -> None:
     for i in range(12):
         corpus.add(f"key-of-24-characters-{i:03}", f"{WORDS} {i}")
         corpus.judge("a", f"key-of-24-characters-{i:03}", "same" if i % 2 else "different")
-    with serving(database_url, corpus.name) as address, chromium() as browser:
+    with serving(database_url, corpus.name) as address:
         size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         site = enter(browser, address)

@@ -14,9 +14,7 @@ PAGE_SECONDS = 30
 
 
 @contextmanager
-def chromium(
-    scripts: bool = True, dark: bool = False, width: int = 1280
-) -> Iterator[webdriver.Chrome]:
+def chromium(scripts: bool = True, width: int = 1280) -> Iterator[webdriver.Chrome]:
     """Lend a browser; scripts: whether pages may run their scripts."""
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
@@ -34,10 +32,13 @@ def chromium(
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
     driver.set_page_load_timeout(PAGE_SECONDS)
-    if dark:
-        scheme = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", scheme)
     try:
         yield driver
     finally:
         driver.quit()
+
+
+def prefer(driver: webdriver.Chrome, scheme: str) -> None:
+    """Let the user of a browser prefer light or dark pages; an empty scheme is the browser's own."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
