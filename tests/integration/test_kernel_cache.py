@@ -8,8 +8,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -34,11 +35,14 @@ print(add(np.arange(3)))
 """
 
 COUNTED = """
-from textsim_db.text import numba_compiler, tokens
+from textsim_db.text import numba_compiler
+from textsim_db.write.load_batches import KeySet
 
 compiled = []
+print("ready", flush=True)
+input()
 with numba_compiler.watch_compiler(lambda: compiled.append(1)):
-    tokens.words("a text")
+    KeySet().meet(["key"])
 print(len(compiled))
 """
 
@@ -147,10 +151,19 @@ def test_a_first_process_announces_that_it_compiles_and_a_full_disk_ends_none(
 
 @pytest.mark.more
 def test_processes_that_start_at_once_compile_each_kernel_once(cache: Path) -> None:
-    command = [sys.executable, "-c", COUNTED]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    counts = [int(process.communicate()[0]) for process in processes]
-    assert sum(counts) == len(kernels(cache)), counts
+    with ExitStack() as stack:
+        command = [sys.executable, "-c", COUNTED]
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        several: list[Any] = [
+            stack.enter_context(subprocess.Popen(command, **pipes)) for _ in range(3)
+        ]
+        for one in several:
+            assert one.stdout.readline() == "ready\n"
+        for one in several:
+            one.stdin.write("go\n")
+            one.stdin.flush()
+        counts = [int(one.communicate()[0]) for one in several]
+    assert sum(counts) == len(kernels(cache)) > 1, counts
 
 
 @pytest.mark.more
