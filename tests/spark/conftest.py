@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 collect_ignore_glob = [] if find_spec("pyspark") else ["test_*.py"]
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let these tests come first: one process of pytest-xdist gets them all, and starts one Spark."""
+    items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     if reason := support.missing():
