@@ -133,7 +133,7 @@ CREATE OR REPLACE FUNCTION textsim._search(
     of_guard bigint DEFAULT NULL, of_siblings boolean DEFAULT false)
 RETURNS TABLE (key text, similarity double precision, guard bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan AS $$
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
     d record;
@@ -145,7 +145,17 @@ DECLARE
     guards bigint[] := '{}';
     score double precision;
     last_score double precision;  -- of the last result, if there are as many as are wanted
+    has_candidates boolean := true;
 BEGIN
+    -- Most texts have no candidate, and to plan the comparison takes as long as to sketch a text. A document has one:
+    -- itself. nearest() may compare all documents.
+    IF own_key IS NULL AND threshold IS NOT NULL THEN
+        EXECUTE format('SELECT EXISTS (SELECT FROM textsim.%I b WHERE b.bucket = ANY ($1))', 'band_' || c.id)
+        INTO has_candidates USING own_buckets;
+    END IF;
+    IF NOT has_candidates THEN
+        RETURN;
+    END IF;
     own_count := coalesce(own_count, textsim._count_shingles(own_form, own_values, c.unit, c.shingle_length));
     -- Each document is compared when its row is fetched. Only word shingles up to 3 are compared by word ids, and only
     -- with documents that have them; the words of the text have no ids yet. To look for each shingle in a short text

@@ -93,6 +93,81 @@ END $$;
 DO $$ BEGIN PERFORM textsim._move_expressions(); END $$;
 DROP FUNCTION textsim._move_expressions();
 
+-- The documents of a corpus that are similar to the given buckets and words, best first. threshold: NULL, any similarity
+-- above 0, as nearest() returns it. of_siblings: as in _candidates_N().
+CREATE OR REPLACE FUNCTION textsim._search(
+    c textsim.corpus, own_buckets integer[], own_values bigint[], own_form text, own_ids integer[], own_count integer,
+    own_key text, threshold double precision, max_results integer, of_language text, of_part bigint,
+    of_guard bigint DEFAULT NULL, of_siblings boolean DEFAULT false)
+RETURNS TABLE (key text, similarity double precision, guard bigint)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    d record;
+    least_score CONSTANT double precision := coalesce(threshold, 1e-9);
+    edge CONSTANT text := CASE c.unit WHEN 'word' THEN ' ' ELSE '' END;
+    has_numbers CONSTANT boolean := c.unit = 'word' AND c.shingle_length <= 3;
+    keys text[] := '{}';
+    scores double precision[] := '{}';
+    guards bigint[] := '{}';
+    score double precision;
+    last_score double precision;  -- of the last result, if there are as many as are wanted
+BEGIN
+    own_count := coalesce(own_count, textsim._count_shingles(own_form, own_values, c.unit, c.shingle_length));
+    -- Each document is compared when its row is fetched. Only word shingles up to 3 are compared by word ids, and only
+    -- with documents that have them; the words of the text have no ids yet. To look for each shingle in a short text
+    -- takes a quarter of the time of its shingles. A single shingle may be shorter than others, and begin one.
+    FOR d IN EXECUTE format($query$
+            WITH own AS MATERIALIZED (
+                SELECT o.shingles, array(SELECT $13 || s || $13 FROM unnest(o.shingles) s) AS runs
+                FROM (SELECT %1$s(textsim._stored_form($14, $15, $8), %2$s) AS shingles OFFSET 0) o)
+            SELECT k.key, k.guard, k.shingle_count, k.most_similar, %3$s (
+                SELECT CASE WHEN $2 = 1 OR $2::bigint * length(f.body) > 300000
+                    THEN (
+                        SELECT count(DISTINCT s COLLATE "C")
+                        FROM unnest((SELECT o.shingles FROM own o)) t JOIN %8$s s ON s COLLATE "C" = t COLLATE "C")
+                    ELSE (
+                        SELECT count(*) FROM unnest((SELECT o.runs FROM own o)) s
+                        WHERE strpos(f.body COLLATE "C", s) > 0) END
+                FROM (
+                    SELECT f.form, $13 || %4$s || $13 AS body
+                    FROM (SELECT %5$s AS form OFFSET 0) f OFFSET 0) f)%6$s AS shared
+            FROM textsim.%7$I($1, $2, $3, $4, $5, $6, $7, $8, $9) k
+            WHERE textsim._may_reach(k.shingle_count, $2, $10)
+            $query$,
+            CASE c.unit WHEN 'char' THEN 'textsim._char_shingles' ELSE 'textsim._shingles_of_form' END,
+            CASE c.unit WHEN 'char' THEN '$12' ELSE '$11, $12' END,
+            CASE WHEN has_numbers THEN 'CASE WHEN k.normal_form IS NULL THEN textsim._count_shared_triples('
+                'coalesce($15, k.own_numbers), k.word_ids, $12) ELSE' END,
+            CASE c.unit WHEN 'char' THEN 'textsim._without_spaces(f.form)' ELSE 'f.form' END,
+            CASE WHEN has_numbers THEN 'k.normal_form'
+                ELSE format('coalesce(k.normal_form, textsim._normal_form_of_%s(k.word_ids))', c.id) END,
+            CASE WHEN has_numbers THEN ' END' END,
+            '_candidates_' || c.id,
+            CASE c.unit WHEN 'char' THEN 'textsim._char_runs(f.form, $12)'
+                ELSE 'unnest(textsim._shingles_of_form(f.form, $11, $12))' END)
+        USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form, of_siblings,
+            least_score, c.unit, c.shingle_length, edge, c.id, own_ids
+    LOOP
+        EXIT WHEN d.most_similar < last_score;
+        score := textsim._ratio(d.shared, own_count, d.shingle_count);
+        CONTINUE WHEN score < last_score OR NOT textsim._is_match(score, least_score);
+        keys := keys || d.key;
+        scores := scores || score;
+        guards := guards || d.guard;
+        IF cardinality(scores) >= max_results THEN
+            last_score := (SELECT s FROM unnest(scores) s ORDER BY s DESC OFFSET max_results - 1 LIMIT 1);
+        END IF;
+    END LOOP;
+    IF keys <> '{}' THEN
+        RETURN QUERY
+            SELECT m.key, m.similarity, m.guard FROM unnest(keys, scores, guards) m (key, similarity, guard)
+            ORDER BY m.similarity DESC, m.key COLLATE "C"
+            LIMIT max_results;
+    END IF;
+END $$;
+
 CREATE OR REPLACE FUNCTION textsim._served_revisions() RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN '{0001_schema}'::text[];

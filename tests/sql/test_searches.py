@@ -60,3 +60,22 @@ def test_a_search_for_a_row_that_is_not_indexed_returns_no_rows(
         assert connection.execute(f"SELECT * FROM textsim.{function}".encode()).fetchall() == []
     with pytest.raises(ts.DocumentNotFound):
         corpus.neighbours("new")
+
+
+def test_a_text_without_a_candidate_is_compared_with_nothing(
+    corpus: ts.Corpus, connection: Connection
+) -> None:
+    """To plan the comparison takes as long as to sketch a text, and most texts have no candidate."""
+    corpus.add("a", "one two three four five")
+    ((id_,),) = connection.execute("SELECT id FROM textsim.corpus WHERE name = 'c'").fetchall()
+    calls = "SELECT calls FROM pg_stat_xact_user_functions WHERE funcname = %s"
+    for text, keys, counts in (
+        ("six seven eight", [], []),
+        ("one two three four five", ["a"], [1]),
+    ):
+        with connection.transaction():
+            connection.execute("SET LOCAL track_functions = 'pl'")
+            matches = connection.execute("SELECT key FROM textsim.matches('c', %s)", [text])
+            assert [key for (key,) in matches.fetchall()] == keys
+            called = connection.execute(calls, [f"_candidates_{id_}"]).fetchall()
+            assert len(called) == len(keys)
