@@ -118,7 +118,8 @@ def check_sketch(tokens: Tokens, i: int, signature: npt.NDArray[Any], config: Co
 
 def check_spans(rng: random.Random, data: bytes) -> None:
     """Check kernels that take any bytes, not only UTF-8: hashes, distinct spans, removed words."""
-    bytes_ = np.frombuffer(data + bytes(hashing.PADDING), np.uint8)[: len(data)]
+    # Arrays of tokens can be written; of others Numba would compile each kernel again.
+    bytes_ = np.frombuffer(bytearray(data + bytes(hashing.PADDING)), np.uint8)[: len(data)]
     cuts = np.unique([0, len(data), *(rng.randrange(len(data) + 1) for _ in range(200))])
     starts, ends = cuts[:-1].astype(np.int32), cuts[1:].astype(np.int32)
     offsets = np.array([0, len(starts) // 3, len(starts)], np.int64)
