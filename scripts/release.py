@@ -125,7 +125,7 @@ def contents(file: Path) -> dict[str, bytes]:
 def faults(file: Path) -> list[str]:
     """Return what is missing in a file of the release, or should not be in it."""
     files = contents(file)
-    found = []
+    problems = []
     for folders in (held for pattern, held in HELD_BY.items() if file.match(pattern)):
         names = {
             re.sub(r"^textsim_db(-[\d.]+/|/_(?=sql/|migrations/))", "", name)
@@ -133,17 +133,17 @@ def faults(file: Path) -> list[str]:
             if ".dist-info/" not in name
         }
         expected = tracked(*folders)
-        found += [f"{name} is missing" for name in expected - names]
-        found += [f"{name} does not belong in it" for name in names - expected - {"PKG-INFO"}]
+        problems += [f"{name} is missing" for name in expected - names]
+        problems += [f"{name} does not belong in it" for name in names - expected - {"PKG-INFO"}]
     if LICENCE not in files.values() and SHORT_LICENCE not in files.get(file.name, b""):
-        found.append("the licence is missing")
+        problems.append("the licence is missing")
     machine = [f"{folder}/".encode() for folder in (ROOT, Path.home(), sys.prefix)]
-    found += [
+    problems += [
         f"{name} has a path of this machine"
         for name, data in files.items()
         if any(folder in data for folder in machine)
     ]
-    return sorted(f"{file.name}: {fault}" for fault in found)
+    return sorted(f"{file.name}: {fault}" for fault in problems)
 
 
 def licences() -> dict[str, str]:
@@ -151,19 +151,19 @@ def licences() -> dict[str, str]:
     extras = metadata.metadata("textsim-db").get_all("Provides-Extra") or []
     reached = {("textsim-db", frozenset(extras))}
     waiting = list(reached)
-    found = {}
+    licence_of = {}
     while waiting:
         name, wanted = waiting.pop()
         said = metadata.metadata(name)
         classes = [c.split(" :: ")[-1] for c in said.get_all("Classifier") or [] if "License" in c]
-        found[name] = said["License-Expression"] or ", ".join(classes) or said["License"] or ""
+        licence_of[name] = said["License-Expression"] or ", ".join(classes) or said["License"] or ""
         for needed in map(Requirement, metadata.requires(name) or []):
             package = (canonicalize_name(needed.name), frozenset(needed.extras))
             marker = needed.marker
             if marker is None or any(marker.evaluate({"extra": one}) for one in (*wanted, "")):
                 waiting += {package} - reached
                 reached.add(package)
-    return found
+    return licence_of
 
 
 def pythons() -> dict[str, str | None]:

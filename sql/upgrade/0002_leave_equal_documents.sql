@@ -191,8 +191,9 @@ DECLARE
     last_score double precision;  -- of the last result, if there are as many as are wanted
     has_candidates boolean := true;
 BEGIN
-    -- Most texts have no candidate, and to plan the comparison takes as long as to sketch a text. A document has one:
-    -- itself. nearest() may compare all documents.
+    -- Most texts have no candidate, and to plan the comparison takes as long as to sketch a text. So the band table is
+    -- asked first; not for a stored document, which shares its buckets with itself, nor for nearest(), which may compare
+    -- all documents.
     IF own_key IS NULL AND threshold IS NOT NULL THEN
         EXECUTE format('SELECT EXISTS (SELECT FROM textsim.%I b WHERE b.bucket = ANY ($1))', 'band_' || c.id)
         INTO has_candidates USING own_buckets;

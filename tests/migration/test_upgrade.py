@@ -90,8 +90,8 @@ def test_default_privileges_take_no_function_from_a_role(server: Server, release
             "SELECT textsim.attach('news', 'article', 'id', 'body')",
             "CALL textsim.index_pending('news')",
         )
-        found = stage.run(stage.reader, "SELECT key FROM textsim.matches('news', 'one two three')")
-        assert found == [("1",)]
+        keys = stage.run(stage.reader, "SELECT key FROM textsim.matches('news', 'one two three')")
+        assert keys == [("1",)]
 
 
 CUT = """

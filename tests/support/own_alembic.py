@@ -52,9 +52,9 @@ def downgrade() -> None:
 
 def revision_of_page() -> str:
     """Return the revision that the page shows."""
-    found = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None
-    return found[1]
+    block = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert block is not None
+    return block[1]
 
 
 def own_alembic(folder: Path, address: str) -> Config:

@@ -122,13 +122,13 @@ class JudgementFile:
                 file.write(json.dumps(fields, ensure_ascii=True).encode() + b"\n")
 
 
-def _record(stored: JudgementsOfPairs, given: JudgedPair, replaces: str | None) -> bool:
-    first, second, verdict, note, source, confidence = given
+def _record(stored: JudgementsOfPairs, judged: JudgedPair, replaces: str | None) -> bool:
+    first, second, verdict, note, source, confidence = judged
     a, b = min(first, second), max(first, second)
     if note is not None and len(note.encode(errors="replace")) > _MOST_NOTE:
         raise InputError(f"the note is longer than {_MOST_NOTE:,} bytes")
     before = stored.get((a, b))
-    if before is not None and (before.verdict, before.note, *before[6:]) == given[2:]:
+    if before is not None and (before.verdict, before.note, *before[6:]) == judged[2:]:
         return False
     if before is not None and before.verdict != replaces:
         raise JudgementExists(f"{before.judged_by} has judged the pair {before.verdict}")
