@@ -13,6 +13,7 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.mcp import Refused, calling, over_http, over_stdio, tool_server
+from textsim_db.mcp.tools import CorpusTools
 
 READING = ["check_before_write", "search", "passages", "compare", "doubtful", "status"]
 WRITING = ["remember", "judge", "forget"]
@@ -195,6 +196,22 @@ def test_a_forced_text_of_equal_words_is_not_stored_and_the_answer_says_why(
                 assert "write it as a word" in answer["note"]
 
     asyncio.run(main())
+
+
+def test_a_text_is_stored_if_its_twin_is_forgotten_meanwhile(notes: ts.Corpus) -> None:
+    class Late(CorpusTools):
+        """Another client forgets the twin before this one reads it."""
+
+        def _texts(self, keys: list[str]) -> dict[str, Any]:
+            if keys == ["b2"]:
+                notes.forget(["b2"], later=True)
+            return super()._texts(keys)
+
+    for force in (False, True):
+        answer = json.loads(Late(notes, "bert").remember(HARBOUR, force=force))
+        assert (answer["outcome"], answer["is_stored"], answer["matches"]) == ("new", True, [])
+        notes.forget([answer["key"]], later=True)
+        notes.add("b2", HARBOUR, "bert")
 
 
 def test_the_official_client_calls_a_process(notes: ts.Corpus, database_url: str) -> None:

@@ -30,6 +30,8 @@ _LENGTHS = (2_000, 1_000, 500, 200, 100, 50)
 """The lengths to which long texts are cut, one after the other, until an answer is small enough."""
 
 _KEYS = ("key", "a", "b")
+_MOST_TRIES = 10
+"""How often a text is written if other clients forget its twins before they are read."""
 _EQUAL_WORDS = (
     "the words are stored already, whatever force says: if a sign differs, write it as a word"
 )
@@ -204,13 +206,17 @@ class CorpusTools:
         key = replaces or secrets.token_hex(_RANDOM_BYTES)
         if replaces:
             self._own([replaces])
-        answer = self._corpus.add_unique(key, _written(text), self._scope, force=force)
-        is_stored = answer.outcome is not Outcome.TWIN
+        for _ in range(_MOST_TRIES):
+            answer = self._corpus.add_unique(key, _written(text), self._scope, force=force)
+            is_stored = answer.outcome is not Outcome.TWIN
+            matches = self._rows(answer.matches, text)
+            if is_stored or matches:
+                break  # otherwise other clients have forgotten all twins meanwhile
         row = {
             "outcome": answer.outcome,
             "is_stored": is_stored,
             "key": key if is_stored else answer.matches[0].key,
-            "matches": self._rows(answer.matches, text),
+            "matches": matches,
         }
         if force and not is_stored:
             row["note"] = _EQUAL_WORDS
