@@ -138,6 +138,11 @@ HAS_MARKED_PAGES = b"""
 SELECT FROM pg_class WHERE relnamespace = 'textsim'::regnamespace AND relname = ANY (%s)
 HAVING bool_and(relallvisible > 0)
 """
+NO_VACUUM_RUNS = b"""
+SELECT WHERE NOT EXISTS (
+    SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'active'
+        AND query LIKE '%%VACUUM (%%' AND pid <> pg_backend_pid())
+"""
 SLOW_VACUUM = ["lock_timeout = '20ms'", "vacuum_cost_delay = '20ms'"]
 SOME_VACUUMS = 7 * BATCH_DOCUMENTS
 
@@ -171,11 +176,15 @@ def test_pages_are_vacuumed_while_a_corpus_is_rebuilt(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(texts(SOME_VACUUMS))
 
-    def wait(done: int, count: int) -> None:
-        if done == count:
-            wait_for_marked_pages(db)
+    with psycopg.connect(db.url, autocommit=True) as connection:
 
-    corpus.rebuild(passages=4, progress=wait)
+        def wait(done: int, count: int) -> None:
+            # While a VACUUM runs, a batch begins none. So fast batches would have only one or two.
+            wait_until(connection, NO_VACUUM_RUNS)
+            if done == count:
+                wait_for_marked_pages(db)
+
+        corpus.rebuild(passages=4, progress=wait)
     assert corpus.check() == []
 
 
