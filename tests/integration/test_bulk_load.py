@@ -162,7 +162,11 @@ def test_pages_are_vacuumed_while_a_first_load_lasts(db: ts.Database, passages: 
     count = learned_from + SOME_VACUUMS
 
     def waiting() -> Iterator[tuple[str, str]]:
-        yield from texts(count)
+        with psycopg.connect(db.url, autocommit=True) as connection:
+            for number, text in enumerate(texts(count)):
+                if number % BATCH_DOCUMENTS == 0:
+                    wait_until(connection, NO_VACUUM_RUNS)
+                yield text
         wait_for_marked_pages(db)
         yield "last", "the last text"
 
