@@ -114,7 +114,7 @@ class StoredSource:
 def sources(
     engine: Engine, corpus_id: int | None = None, id_: int | None = None
 ) -> list[StoredSource]:
-    """Return the attached tables, of one corpus or with one id if it is given, also dropped ones."""
+    """Return the attached tables, also dropped ones: all, those of a corpus, or the one with an id."""
     with transaction(engine) as connection:
         rows = connection.execute(
             statements.SOURCES, {"corpus_id": corpus_id, "id": id_}
