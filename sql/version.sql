@@ -1,6 +1,6 @@
 -- Alembic's table, with the revision of this schema: `textsim db upgrade` starts from it.
-CREATE TABLE textsim.alembic_version (
+CREATE TABLE IF NOT EXISTS textsim.alembic_version (
     version_num character varying(32) NOT NULL,
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO textsim.alembic_version VALUES (':revision');
+INSERT INTO textsim.alembic_version VALUES (':revision') ON CONFLICT DO NOTHING;

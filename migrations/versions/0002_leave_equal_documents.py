@@ -1,14 +1,14 @@
 """index_pending leaves documents that equal their rows; see sql/upgrade/."""
 
-from textsim_db.db import schema
+from textsim_db.db import migrations
 
 revision = "0002_leave_equal_documents"
 down_revision = "0001_schema"
 
 
 def upgrade() -> None:
-    schema.run_files("upgrade/0002_leave_equal_documents.sql")
+    migrations.run_step(revision)
 
 
 def downgrade() -> None:
-    schema.run_files("upgrade/0002_leave_equal_documents.down.sql")
+    migrations.undo_step()

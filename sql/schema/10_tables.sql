@@ -12,21 +12,8 @@ END $do$;
 
 CREATE SCHEMA IF NOT EXISTS textsim;
 
--- The files may run again, over damaged objects. The server cannot replace these.
-DO $do$
-DECLARE
-    statement text;
-BEGIN
-    FOR statement IN
-        SELECT format('DROP POLICY %I ON %s', p.polname, c.oid::regclass)
-        FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid WHERE c.relnamespace = 'textsim'::regnamespace
-        UNION ALL
-        SELECT 'DROP TRIGGER update_at_commit ON textsim.pending'
-        FROM pg_trigger t WHERE t.tgrelid = to_regclass('textsim.pending') AND t.tgname = 'update_at_commit'
-    LOOP
-        EXECUTE statement;
-    END LOOP;
-END $do$;
+-- An upgrade runs these files again, beside clients that write. So a statement that locks a table against writers runs
+-- only if what it makes is missing.
 COMMENT ON SCHEMA textsim IS 'near-duplicate text search (textsim-db)';
 
 -- Corpora. Each row has all settings, because no default may change the meaning of stored signatures.
@@ -68,7 +55,11 @@ CREATE TABLE IF NOT EXISTS textsim.corpus (
     CHECK (unique_from IS NULL OR is_unique AND unique_from > threshold AND unique_from <= 1),
     CHECK (boilerplate IS NULL OR unit = 'word')
 );
-CREATE INDEX IF NOT EXISTS corpus_origin ON textsim.corpus (coalesce(origin, id));
+DO $do$ BEGIN
+    IF to_regclass('textsim.corpus_origin') IS NULL THEN
+        CREATE INDEX corpus_origin ON textsim.corpus (coalesce(origin, id));
+    END IF;
+END $do$;
 COMMENT ON TABLE textsim.corpus
     IS 'The corpora: named collections of documents, each with its settings.';
 COMMENT ON COLUMN textsim.corpus.id IS 'N in the names of the tables document_N and band_N';
@@ -133,7 +124,11 @@ CREATE TABLE IF NOT EXISTS textsim.judgement (
     PRIMARY KEY (origin, a, b),
     CHECK (a < b AND octet_length(a) <= 1000 AND octet_length(b) <= 1000)
 );
-CREATE INDEX IF NOT EXISTS judgement_b ON textsim.judgement (origin, b);
+DO $do$ BEGIN
+    IF to_regclass('textsim.judgement_b') IS NULL THEN
+        CREATE INDEX judgement_b ON textsim.judgement (origin, b);
+    END IF;
+END $do$;
 -- Keys, notes and sources in statistics would outlive the rows.
 ALTER TABLE textsim.judgement ALTER a SET STATISTICS 0, ALTER b SET STATISTICS 0, ALTER note SET STATISTICS 0,
     ALTER source SET STATISTICS 0;
@@ -355,7 +350,11 @@ CREATE TABLE IF NOT EXISTS textsim.forgotten (
     -- the corpus that is being built without their words, and will replace this one; NULL if there is none
     rebuild integer
 );
-CREATE INDEX IF NOT EXISTS forgotten_corpus ON textsim.forgotten (corpus_id);
+DO $do$ BEGIN
+    IF to_regclass('textsim.forgotten_corpus') IS NULL THEN
+        CREATE INDEX forgotten_corpus ON textsim.forgotten (corpus_id);
+    END IF;
+END $do$;
 COMMENT ON TABLE textsim.forgotten
     IS 'The requests to forget whose words are in the dictionary until the corpus is rebuilt. Row security shows those '
     'of corpora that the role may read.';
@@ -425,17 +424,32 @@ CREATE TABLE IF NOT EXISTS textsim.pending (
     CHECK (array_ndims(keys) = 1 AND array_position(keys, NULL) IS NULL),
     CHECK (array_ndims(document_ids) = 1 AND array_position(document_ids, NULL) IS NULL)
 );
--- The order in which workers claim entries. Entries for clusters, and entries that were set aside, are not
--- in their way.
-CREATE INDEX IF NOT EXISTS pending_ready ON textsim.pending (id) WHERE kind NOT IN ('failed', 'cluster');
-CREATE INDEX IF NOT EXISTS pending_corpus ON textsim.pending (corpus_id, kind, id);
--- A hash, because a key that is too long for a document has no room in another index.
-CREATE INDEX IF NOT EXISTS pending_failed ON textsim.pending USING hash ((keys[1])) WHERE kind = 'failed';
-CREATE INDEX IF NOT EXISTS pending_compare ON textsim.pending (source_id) WHERE kind = 'compare';
+DO $do$
+DECLARE
+    missing record;
+BEGIN
+    FOR missing IN
+        SELECT i.* FROM (VALUES
+            -- The order in which workers claim entries. Entries for clusters, and entries that were set aside, are not
+            -- in their way.
+            ('pending_ready', $$(id) WHERE kind NOT IN ('failed', 'cluster')$$),
+            ('pending_corpus', '(corpus_id, kind, id)'),
+            -- A hash, because a key that is too long for a document has no room in another index.
+            ('pending_failed', $$USING hash ((keys[1])) WHERE kind = 'failed'$$),
+            ('pending_compare', $$(source_id) WHERE kind = 'compare'$$)) i (name, definition)
+        WHERE to_regclass('textsim.' || i.name) IS NULL
+    LOOP
+        EXECUTE format('CREATE INDEX %I ON textsim.pending %s', missing.name, missing.definition);
+    END LOOP;
+    IF EXISTS (
+        SELECT FROM pg_attribute a
+        WHERE a.attrelid = 'textsim.pending'::regclass AND a.attname IN ('keys', 'document_ids') AND a.attstorage <> 'e')
+    THEN
+        ALTER TABLE textsim.pending ALTER keys SET STORAGE EXTERNAL, ALTER document_ids SET STORAGE EXTERNAL;
+    END IF;
+END $do$;
 ALTER TABLE textsim.pending ALTER keys SET STATISTICS 0, ALTER judged_keys SET STATISTICS 0, ALTER error SET STATISTICS 0;
 ALTER INDEX textsim.pending_failed ALTER COLUMN 1 SET STATISTICS 0;
-ALTER TABLE textsim.pending ALTER COLUMN keys SET STORAGE EXTERNAL;
-ALTER TABLE textsim.pending ALTER COLUMN document_ids SET STORAGE EXTERNAL;
 -- Rows live briefly. Frequent vacuum keeps look-ups from reading many dead rows.
 ALTER TABLE textsim.pending SET (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);

@@ -12,15 +12,6 @@ BEGIN
             AND has_table_privilege(to_regclass('textsim.document_' || c.id), privilege));
 END $$;
 
-ALTER TABLE textsim.judgement ENABLE ROW LEVEL SECURITY;
-CREATE POLICY readers ON textsim.judgement FOR SELECT USING (textsim._has_right(origin, 'SELECT'));
--- Nobody judges under the name of another role.
-CREATE POLICY writers_insert ON textsim.judgement FOR INSERT
-    WITH CHECK (textsim._has_right(origin, 'INSERT') AND judged_by = current_user);
-CREATE POLICY writers_update ON textsim.judgement FOR UPDATE USING (textsim._has_right(origin, 'UPDATE'))
-    WITH CHECK (textsim._has_right(origin, 'UPDATE') AND judged_by = current_user);
-CREATE POLICY writers_delete ON textsim.judgement FOR DELETE USING (textsim._has_right(origin, 'DELETE'));
-
 -- The origin of the corpus with a name; an error unless this role has the right on its documents.
 CREATE OR REPLACE FUNCTION textsim._judged_origin(corpus text, privilege text) RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

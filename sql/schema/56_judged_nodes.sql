@@ -232,7 +232,13 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE OR REPLACE TRIGGER log_new AFTER INSERT OR DELETE ON textsim.judgement
-FOR EACH ROW EXECUTE FUNCTION textsim._log_judged();
-CREATE OR REPLACE TRIGGER log_changed AFTER UPDATE ON textsim.judgement
-FOR EACH ROW WHEN (OLD.verdict <> NEW.verdict) EXECUTE FUNCTION textsim._log_judged();
+DO $do$ BEGIN
+    IF (SELECT count(*) FROM pg_trigger t
+        WHERE t.tgrelid = 'textsim.judgement'::regclass AND t.tgname IN ('log_new', 'log_changed')) < 2
+    THEN
+        CREATE OR REPLACE TRIGGER log_new AFTER INSERT OR DELETE ON textsim.judgement
+        FOR EACH ROW EXECUTE FUNCTION textsim._log_judged();
+        CREATE OR REPLACE TRIGGER log_changed AFTER UPDATE ON textsim.judgement
+        FOR EACH ROW WHEN (OLD.verdict <> NEW.verdict) EXECUTE FUNCTION textsim._log_judged();
+    END IF;
+END $do$;

@@ -275,9 +275,15 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE CONSTRAINT TRIGGER update_at_commit AFTER INSERT ON textsim.pending DEFERRABLE INITIALLY DEFERRED
-FOR EACH ROW WHEN (NEW.kind = 'cluster' AND textsim._is_inline(NEW.corpus_id))
-EXECUTE FUNCTION textsim._update_at_commit();
+DO $do$ BEGIN
+    IF NOT EXISTS (
+        SELECT FROM pg_trigger t WHERE t.tgrelid = 'textsim.pending'::regclass AND t.tgname = 'update_at_commit')
+    THEN
+        CREATE CONSTRAINT TRIGGER update_at_commit AFTER INSERT ON textsim.pending DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW WHEN (NEW.kind = 'cluster' AND textsim._is_inline(NEW.corpus_id))
+        EXECUTE FUNCTION textsim._update_at_commit();
+    END IF;
+END $do$;
 
 -- The tracked corpus with a name, or an error; for NULL, all tracked corpora that the current role may write.
 CREATE OR REPLACE FUNCTION textsim._tracked_corpora(corpus text) RETURNS text[]

@@ -19,17 +19,35 @@ CREATE OR REPLACE FUNCTION textsim._may(privilege text, corpus_id integer) RETUR
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN has_table_privilege(to_regclass('textsim.document_' || corpus_id), privilege);
 
--- The shingles that a corpus has learned, and the keys of its log, tell of its texts.
-ALTER TABLE textsim.common ENABLE ROW LEVEL SECURITY;
-CREATE POLICY readers ON textsim.common FOR SELECT USING (textsim._may('SELECT', corpus_id));
-ALTER TABLE textsim.boilerplate ENABLE ROW LEVEL SECURITY;
-CREATE POLICY readers ON textsim.boilerplate FOR SELECT USING (textsim._may('SELECT', corpus_id));
-ALTER TABLE textsim.forgotten ENABLE ROW LEVEL SECURITY;
-CREATE POLICY readers ON textsim.forgotten FOR SELECT USING (textsim._may('SELECT', corpus_id));
-CREATE POLICY writers ON textsim.forgotten FOR INSERT WITH CHECK (textsim._may('DELETE', corpus_id));
-ALTER TABLE textsim.pending ENABLE ROW LEVEL SECURITY;
-CREATE POLICY readers ON textsim.pending FOR SELECT USING (textsim._may('SELECT', corpus_id));
-CREATE POLICY writers ON textsim.pending USING (textsim._may('INSERT', corpus_id));
+DO $do$
+DECLARE
+    missing record;
+BEGIN
+    FOR missing IN
+        SELECT p.* FROM (VALUES
+            -- The shingles that a corpus has learned, and the keys of its log, tell of its texts.
+            ('common', 'readers', $$FOR SELECT USING (textsim._may('SELECT', corpus_id))$$),
+            ('boilerplate', 'readers', $$FOR SELECT USING (textsim._may('SELECT', corpus_id))$$),
+            ('forgotten', 'readers', $$FOR SELECT USING (textsim._may('SELECT', corpus_id))$$),
+            ('forgotten', 'writers', $$FOR INSERT WITH CHECK (textsim._may('DELETE', corpus_id))$$),
+            ('pending', 'readers', $$FOR SELECT USING (textsim._may('SELECT', corpus_id))$$),
+            ('pending', 'writers', $$USING (textsim._may('INSERT', corpus_id))$$),
+            -- Nobody judges under the name of another role.
+            ('judgement', 'readers', $$FOR SELECT USING (textsim._has_right(origin, 'SELECT'))$$),
+            ('judgement', 'writers_insert', $$FOR INSERT
+                WITH CHECK (textsim._has_right(origin, 'INSERT') AND judged_by = current_user)$$),
+            ('judgement', 'writers_update', $$FOR UPDATE USING (textsim._has_right(origin, 'UPDATE'))
+                WITH CHECK (textsim._has_right(origin, 'UPDATE') AND judged_by = current_user)$$),
+            ('judgement', 'writers_delete', $$FOR DELETE USING (textsim._has_right(origin, 'DELETE'))$$))
+            p (relation, name, definition)
+        WHERE NOT EXISTS (
+            SELECT FROM pg_policy o
+            WHERE o.polrelid = to_regclass('textsim.' || p.relation) AND o.polname = p.name)
+    LOOP
+        EXECUTE format('ALTER TABLE textsim.%I ENABLE ROW LEVEL SECURITY', missing.relation);
+        EXECUTE format('CREATE POLICY %I ON textsim.%I %s', missing.name, missing.relation, missing.definition);
+    END LOOP;
+END $do$;
 
 -- Raise an error unless the role of the session may write to the corpus of an attached table.
 CREATE OR REPLACE FUNCTION textsim._check_session_of_source(source integer) RETURNS void

@@ -1,6 +1,5 @@
 -- The objects that must exist. `textsim check` and `textsim doctor` compare the list with the catalog, and
--- `textsim db install` runs these files again if an object of the schema is missing or changed. This file comes last,
--- and a later step of the schema ends with `SELECT textsim._record_catalog()`.
+-- `textsim db install` runs these files again. This file comes last.
 
 -- The revisions whose clients this schema serves. Each step adds its own. A step that older clients cannot work with
 -- removes theirs.
@@ -70,8 +69,9 @@ BEGIN
     RETURN QUERY
     SELECT i.kind, i.name, CASE WHEN c.hash IS NULL THEN 'it does not exist' ELSE 'it is not as it was installed' END,
         -- The files create what is missing. They replace no part of a table, and no relation but a view.
-        CASE WHEN i.kind IN ('function', 'procedure', 'view', 'trigger', 'policy')
+        CASE WHEN i.kind IN ('function', 'procedure', 'view')
                 OR c.hash IS NULL AND i.kind NOT IN ('column', 'constraint') THEN 'textsim db install'
+            WHEN i.kind IN ('trigger', 'policy') THEN format('DROP %s %s; then: textsim db install', upper(i.kind), i.name)
             ELSE 'alter it as textsim db sql creates it, or restore the database from a backup' END
     FROM textsim.installed i LEFT JOIN textsim._catalog() c ON c.kind = i.kind AND c.name = i.name
     WHERE c.hash IS DISTINCT FROM i.hash
@@ -182,20 +182,14 @@ BEGIN
             AND pg_get_triggerdef(o.oid) = g.statement);
 END $$;
 
--- Record the present objects as the installed ones; the last statement of an upgrade.
-CREATE OR REPLACE FUNCTION textsim._record_catalog() RETURNS void
-LANGUAGE sql VOLATILE PARALLEL UNSAFE
-BEGIN ATOMIC
-    SELECT textsim._open_functions();
-    DELETE FROM textsim.installed;
-    INSERT INTO textsim.installed SELECT * FROM textsim._catalog();
-END;
-
 DO $do$ BEGIN
+    -- The functions of corpora and attached tables are made from templates of these files.
+    PERFORM textsim._make_functions(c.id) FROM textsim.corpus c;
+    PERFORM textsim._make_trigger_function(s) FROM textsim.source s WHERE s.active;
     PERFORM textsim._open_functions();
 END $do$;
 
--- If these files run again, they have replaced the objects of these kinds, which another version of the server may
--- print in another way. They have not altered tables, so the record of those stays.
-DELETE FROM textsim.installed WHERE kind IN ('function', 'procedure', 'view', 'trigger', 'policy');
+-- If these files run again, they have replaced the functions and views, which another version of the server may print in
+-- another way. They have not altered tables, so the record of those stays.
+DELETE FROM textsim.installed WHERE kind IN ('function', 'procedure', 'view');
 INSERT INTO textsim.installed SELECT * FROM textsim._catalog() ON CONFLICT DO NOTHING;

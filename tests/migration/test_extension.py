@@ -226,10 +226,6 @@ def test_the_command_changes_no_extension(extensible: Extensible) -> None:
             ts.SchemaError, match=r"nothing was changed.*: DROP EXTENSION textsim CASCADE$"
         ):
             schema.downgrade(engine)
-        with pytest.raises(
-            ts.SchemaError, match=r": ALTER EXTENSION textsim UPDATE TO '0001_schema'$"
-        ):
-            schema.downgrade(engine, "0001_schema")
         assert ts.install(url) == schema.head()
         assert schema_catalog(url) == before
         with psycopg.connect(url, autocommit=True) as connection:
@@ -263,6 +259,7 @@ def test_a_later_version_updates_the_extension(extensible: Extensible, tmp_path:
                     match=f"{LAST}.*{MADE_UP}; what to do: ALTER EXTENSION textsim UPDATE",
                 ):
                     ts.connect(url)
+                check_restore_of_an_older_version(extensible, url, dump)
                 connection.execute("ALTER EXTENSION textsim UPDATE")
                 connection.execute("INSERT INTO textsim.made_up (note) VALUES ('kept')")
                 # The statement of an application goes on while the functions are replaced.
@@ -286,11 +283,7 @@ def test_a_later_version_updates_the_extension(extensible: Extensible, tmp_path:
                 connection.execute("DELETE FROM article WHERE id = 2")
             check_drop(restored_url)
             with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute(f"ALTER EXTENSION textsim UPDATE TO '{LAST}'".encode())
                 connection.execute("DELETE FROM article WHERE id = 2")
-                version = connection.execute("SELECT version_num FROM textsim.alembic_version")
-                assert version.fetchall() == [(LAST,)]
-            check_restore_of_an_older_version(extensible, url, dump)
             check_drop(url)
         finally:
             extensible.install(ROOT / "sql")
@@ -298,25 +291,19 @@ def test_a_later_version_updates_the_extension(extensible: Extensible, tmp_path:
 
 @pytest.mark.more
 @each_release
-def test_a_released_extension_is_updated_and_goes_back(
-    extensible: Extensible, release: Release
-) -> None:
+def test_a_released_extension_is_updated(extensible: Extensible, release: Release) -> None:
     extensible.install(release.sql)
     extensible.install(ROOT / "sql")
     with extensible.database(UTF8) as url, extensible.database(UTF8) as new_url:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(f"CREATE EXTENSION textsim VERSION '{release.revision}'".encode())
             attach_tables(url)
-            released = schema_catalog(url)
             connection.execute("ALTER EXTENSION textsim UPDATE")
         extend(new_url)
         attach_tables(new_url)
         updated, new = schema_catalog(url), schema_catalog(new_url)
         for name in CATALOG:
             assert without_triggers(updated[name]) == without_triggers(new[name]), name
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(f"ALTER EXTENSION textsim UPDATE TO '{release.revision}'".encode())
-        assert schema_catalog(url) == released
         check_drop(url)
 
 

@@ -1,15 +1,19 @@
-"""An application that installs and upgrades the schema in a revision of its own Alembic."""
+"""Alembic from its command line, and an application that installs the schema in its own revision."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from alembic.config import Config
 
 from textsim_db.db.addresses import sqlalchemy_url
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "upgrade.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "how-to" / "upgrade.md"
 ENVIRONMENT = """
 from alembic import context
 from sqlalchemy import NullPool, create_engine
@@ -68,3 +72,18 @@ def own_alembic(folder: Path, address: str) -> Config:
     config.set_main_option("script_location", str(folder))
     config.attributes["url"] = sqlalchemy_url(address)
     return config
+
+
+def run_alembic(url: str, *command: str) -> str:
+    """Run Alembic from its command line in the checkout, and return what it prints."""
+    result = subprocess.run(
+        [sys.executable, "-m", "alembic", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | {"TEXTSIM_DATABASE_URL": url, "PYTHONPATH": str(ROOT)},
+    )
+    if result.returncode:
+        raise RuntimeError(result.stdout + result.stderr)
+    return result.stdout

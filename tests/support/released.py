@@ -16,9 +16,6 @@ from typing import Any
 import pytest
 from platformdirs import user_cache_path
 
-from textsim_db.db import schema
-from textsim_db.db.engine import open_engine
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -97,12 +94,6 @@ def start(code: Path, module: str, function: str, *args: Any) -> subprocess.Pope
         stderr=subprocess.STDOUT,
         text=True,
     )
-
-
-def downgrade(url: str, release: Release) -> None:
-    engine = open_engine(url)
-    schema.downgrade(engine, release.revision)
-    engine.dispose()
 
 
 RELEASES = [Release(wheel) for wheel in sorted((ROOT / "tests" / "released").glob("*.whl"))]

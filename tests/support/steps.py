@@ -1,6 +1,6 @@
-"""An invented later step of the schema, for tests of upgrades.
+"""An invented later release of the schema, for tests of upgrades.
 
-It changes a table, and the functions of all corpora and attached tables.
+Its step changes a table. Its files have a new table, and change the functions of corpora and sources.
 """
 
 from __future__ import annotations
@@ -22,72 +22,63 @@ CREATE OR REPLACE FUNCTION textsim._served_revisions() RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN '{{{MADE_UP}}}'::text[];
 """
 """Makes a schema a newer one that does not serve this version."""
-UP = """
-ALTER TABLE textsim.source ADD COLUMN made_up integer NOT NULL DEFAULT 7;
+STEP = """
+ALTER TABLE textsim.source ADD COLUMN made_up integer;
+ALTER TABLE textsim.source ALTER made_up SET DEFAULT 7;
+UPDATE textsim.source SET made_up = 7;
+ALTER TABLE textsim.source ALTER made_up SET NOT NULL;
+DELETE FROM textsim.installed;
+"""
+FILE = """
 COMMENT ON COLUMN textsim.source.made_up IS 'a column that a step adds';
-CREATE FUNCTION textsim.made_up() RETURNS integer
+CREATE OR REPLACE FUNCTION textsim.made_up() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 7;
-COMMENT ON FUNCTION textsim.made_up() IS 'a function that a step adds';
-CREATE TABLE textsim.made_up (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, note text NOT NULL);
-COMMENT ON TABLE textsim.made_up IS 'a table that a step adds';
--- The step changes templates, so it creates the functions of all corpora and attached tables again.
-DO $do$ BEGIN
-    EXECUTE replace(pg_get_functiondef('textsim._served_revisions'::regproc), '{', '{9000_made_up,');
-    EXECUTE replace(pg_get_functiondef('textsim._write_template'::regproc),
-        'No row is returned if', 'No row comes back if');
-    EXECUTE replace(pg_get_functiondef('textsim._trigger_body'::regproc),
-        'RETURN NULL;', 'RETURN NULL; -- new');
-END $do$;
-SELECT textsim._make_functions(c.id) FROM textsim.corpus c;
-SELECT textsim._make_trigger_function(s) FROM textsim.source s WHERE s.active;
-SELECT textsim._record_catalog();
+COMMENT ON FUNCTION textsim.made_up() IS 'a function that a release adds';
+CREATE TABLE IF NOT EXISTS textsim.made_up (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, note text NOT NULL);
+COMMENT ON TABLE textsim.made_up IS 'a table that a release adds';
 """
-DOWN = """
-DO $do$ BEGIN
-    EXECUTE replace(pg_get_functiondef('textsim._served_revisions'::regproc), '{9000_made_up,', '{');
-    EXECUTE replace(pg_get_functiondef('textsim._write_template'::regproc),
-        'No row comes back if', 'No row is returned if');
-    EXECUTE replace(pg_get_functiondef('textsim._trigger_body'::regproc),
-        'RETURN NULL; -- new', 'RETURN NULL;');
-END $do$;
-SELECT textsim._make_functions(c.id) FROM textsim.corpus c;
-SELECT textsim._make_trigger_function(s) FROM textsim.source s WHERE s.active;
-DROP TABLE textsim.made_up;
-DROP FUNCTION textsim.made_up();
-ALTER TABLE textsim.source DROP COLUMN made_up;
-SELECT textsim._record_catalog();
-"""
+AFTER_COLUMNS = "    CONSTRAINT source_corpus_relation_key"
+CHANGES = {
+    "10_tables.sql": (AFTER_COLUMNS, f"    made_up integer NOT NULL DEFAULT 7,\n{AFTER_COLUMNS}"),
+    "41_corpus_function_templates.sql": ("No row is returned if", "No row comes back if"),
+    "63_triggers.sql": ("    RETURN NULL;\n", "    RETURN NULL; -- new\n"),
+    "80_expected_objects.sql": ("RETURN '{", f"RETURN '{{{MADE_UP},"),
+}
+"""The texts of the files of the schema that the release changes."""
 REVISION = f'''
 """A made-up step."""
 
-from textsim_db.db import schema
+from textsim_db.db import migrations
 
 revision = "{MADE_UP}"
 down_revision = "{LAST}"
 
 
 def upgrade() -> None:
-    schema.run_files("upgrade/{MADE_UP}.sql")
+    migrations.run_step(revision)
 
 
 def downgrade() -> None:
-    schema.run_files("upgrade/{MADE_UP}.down.sql")
+    migrations.undo_step()
 '''
 
 
 @contextmanager
 def later_step() -> Iterator[Path]:
     """Copy the files, add the step, and yield the copy, which is in use meanwhile."""
-    with tempfile.TemporaryDirectory() as name:
-        root = Path(name)
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
         for folder in ("sql", "migrations"):
             shutil.copytree(ROOT / folder, root / folder)
-        steps = root / "sql" / "upgrade"
-        steps.mkdir(exist_ok=True)
-        (steps / f"{MADE_UP}.sql").write_text(UP)
-        (steps / f"{MADE_UP}.down.sql").write_text(DOWN)
-        (root / "sql" / "schema" / "99_made_up.sql").write_text(UP)
+        (root / "sql" / "upgrade" / f"{MADE_UP}.sql").write_text(STEP)
+        (root / "sql" / "schema" / "79_made_up.sql").write_text(FILE)
+        for name, (old, new) in CHANGES.items():
+            file = root / "sql" / "schema" / name
+            text = file.read_text("utf-8")
+            assert old in text
+            file.write_text(text.replace(old, new), "utf-8")
         (root / "migrations" / "versions" / f"{MADE_UP}.py").write_text(REVISION)
         with mock.patch.object(schema, "resource", root.joinpath):
             schema.revisions.cache_clear()

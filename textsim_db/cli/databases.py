@@ -76,30 +76,30 @@ def upgrade(no_warm: NoWarm = False, database_url: DatabaseUrl = None) -> None:
 @app.command("downgrade")
 def downgrade(
     revision: Annotated[
-        str,
-        typer.Argument(
-            metavar="REVISION", help='The revision to go back to; "base" removes the schema.'
-        ),
+        str, typer.Argument(metavar="base", help='The only revision to go back to is "base".')
     ],
     yes: Yes = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Take the schema back to an older revision; base removes the schema and all corpora.
+    """Remove the schema and all corpora. An older version of textsim-db works with the newer schema.
 
-    It asks before, unless --yes is given.
+    It asks before. Without a terminal it needs --yes.
 
     Example: `textsim db downgrade base --yes`
     """
     from textsim_db.db import schema
     from textsim_db.db.addresses import public_url
 
+    if revision != "base":
+        raise ConfigurationError(
+            f"the schema cannot go back to {revision}; expected base, which removes the schema. Older "
+            "versions of textsim-db work with the newer schema"
+        )
     with _engine(database_url) as engine:
-        schema.check_target(engine, revision)
-        target = f"to revision {revision}" if revision != "base" else "to nothing, with all corpora"
         name = public_url(engine.url)
-        confirm(f"take the schema textsim in {name} back {target}", yes)
-        schema.downgrade(engine, revision)
-    print_result(f"the schema textsim is at revision {revision}", revision=revision)
+        confirm(f"remove the schema textsim in {name}, with all corpora", yes)
+        schema.downgrade(engine)
+    print_result("the schema textsim is removed", revision=revision)
 
 
 def check(

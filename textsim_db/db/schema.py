@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 
 from textsim_db.db import statements
-from textsim_db.db.connections import Connection, adapted, errors_of_sqlalchemy
+from textsim_db.db.connections import Connection, adapted
 from textsim_db.db.engine import autocommit, database_errors
 from textsim_db.errors import SchemaError
 
@@ -57,21 +57,13 @@ def resource(name: str) -> Path:
     return installed if installed.is_dir() else package.parent / name
 
 
-def run_files(pattern: str) -> None:
-    """Run files of sql/ on the connection of the current revision, byte for byte."""
-    import alembic.op
-
-    for file in sorted(resource("sql").glob(pattern)):
-        script = f"/* textsim-db: migration {file.name} */ {file.read_text(encoding='utf-8')}"
-        _run_script(alembic.op.get_bind(), script)
-
-
-def _run_script(connection: sqlalchemy.Connection, script: str) -> None:
+def run_script(connection: sqlalchemy.Connection, script: str) -> None:
     """Run a script of several statements; neither :word nor % is a parameter in it."""
     setting = "standard_conforming_strings"
     before = connection.exec_driver_sql(f"SHOW {setting}").scalar_one()
     connection.exec_driver_sql(f"SET LOCAL {setting} = on")
-    connection.exec_driver_sql(script, execution_options={"no_parameters": True})
+    labelled = f"/* textsim-db: migration */ {script}"
+    connection.exec_driver_sql(labelled, execution_options={"no_parameters": True})
     connection.exec_driver_sql(f"SET LOCAL {setting} = {before}")
 
 
@@ -191,55 +183,27 @@ def upgrade(engine: Engine) -> str:
     if is_newer:
         return str(revision)
     with _changing(engine) as (connection, config):
-        check_server(connection)
         # Another process may have installed it meanwhile.
-        if not connection.exec_driver_sql(statements.HAS_REVISION).scalar_one():
-            _run_script(connection, _files() + _version())
-        alembic.command.upgrade(config, "head")
-        if _is_damaged(connection):
-            _run_script(connection, _files())
-            log.warning("created the missing or changed objects of the schema textsim again")
-        # A superuser may have run it. If the function was damaged, it is mended by now.
+        has_revision = connection.exec_driver_sql(statements.HAS_REVISION).scalar_one()
+        if has_revision and connection.exec_driver_sql(statements.REVISION).scalar() == head():
+            run_script(connection, files())
+        else:
+            alembic.command.upgrade(config, "head")
+        # A superuser may have run it.
         connection.exec_driver_sql(statements.KEEP_OWNER)
     log.info("the schema textsim is at revision %s", head(), extra={"revision": head()})
     return head()
 
 
-def check_target(engine: Engine, target: str) -> None:
-    """Raise SchemaError unless this version can take the schema back to a revision."""
-    if target == "base":
-        return
-    revision = _installed(engine).revision
-    if revision is not None and revision not in revisions():
-        raise SchemaError(
-            f"the schema is at revision {revision}, which this version of textsim-db does not know; "
-            "run the command of the version that made it"
-        )
-    older = [name for name in revisions() if revision is not None and name <= revision]
-    if target not in older:
-        raise SchemaError(
-            f"the schema is at revision {revision} and cannot go back to {target}; expected one of: "
-            f"{', '.join([*older, 'base'])}"
-        )
-
-
-def downgrade(engine: Engine, revision: str = "base") -> None:
-    """Downgrade the schema to a revision; "base" removes the schema with all its data."""
-    import alembic.command
-
-    check_target(engine, revision)
+def downgrade(engine: Engine) -> None:
+    """Remove the schema with all its data."""
     database, _, as_extension, _ = _installed(engine)
     if as_extension:
-        statement = _DROP if revision == "base" else f"{_UPDATE} TO '{revision}'"
         raise SchemaError(
             f'the schema textsim in database "{database}" is an extension, and nothing was changed; in '
-            f"SQL, as the owner of the extension, run: {statement}"
+            f"SQL, as the owner of the extension, run: {_DROP}"
         )
-    if revision == "base":
-        _remove(engine)
-        return
-    with _changing(engine) as (_, config):
-        alembic.command.downgrade(config, revision)
+    _remove(engine)
 
 
 def _remove(engine: Engine) -> None:
@@ -256,7 +220,7 @@ def _remove(engine: Engine) -> None:
                 with connection.transaction():
                     _remove_corpus(connection, corpus_id)
     with _changing(engine) as (changing, _):
-        _run_script(changing, (resource("sql") / "remove.sql").read_text(encoding="utf-8"))
+        run_script(changing, file("remove.sql"))
         changing.exec_driver_sql("DROP TABLE IF EXISTS textsim.alembic_version")
         changing.exec_driver_sql("DROP SCHEMA textsim")
 
@@ -271,33 +235,21 @@ def _remove_corpus(connection: Connection, corpus_id: int) -> None:
     connection.execute(sql.SQL(statements.DROP_RELATIONS).format(sql.SQL(", ").join(relations)))
 
 
-def _is_damaged(connection: sqlalchemy.Connection) -> bool:
-    """Say whether the catalog differs from the record of the installation, or cannot be compared."""
-    try:
-        with connection.begin_nested():
-            return bool(connection.exec_driver_sql(statements.IS_DAMAGED).scalar_one())
-    except errors_of_sqlalchemy(
-        "ProgrammingError"
-    ):  # the function that reads the catalog is damaged
-        return True
+def file(name: str) -> str:
+    """Return the text of a file of sql/."""
+    return (resource("sql") / name).read_text(encoding="utf-8")
 
 
-def _files() -> str:
-    files = sorted((resource("sql") / "schema").glob("*.sql"))
-    return "\n".join(file.read_text(encoding="utf-8") for file in files)
-
-
-def _version() -> str:
-    text = (resource("sql") / "version.sql").read_text(encoding="utf-8")
-    return text.replace(":revision", head())
+def files() -> str:
+    """Return the files of the newest schema, which can run again over what is there."""
+    names = sorted(path.name for path in (resource("sql") / "schema").glob("*.sql"))
+    return "\n".join(file(f"schema/{name}") for name in names)
 
 
 def script() -> str:
-    first = (
-        "-- textsim-db: the whole schema. Run it with: psql -X -v ON_ERROR_STOP=1 -f FILE\nBEGIN;\n"
-        "SET LOCAL standard_conforming_strings = on;\n"
-    )
-    return "\n".join([first, _files(), _version(), "COMMIT;\n"])
+    """Return the schema as a script for psql, which creates it or mends one of the same revision."""
+    parts = [file("begin.sql"), files(), file("version.sql"), "COMMIT;\n"]
+    return "\n".join(parts).replace(":revision", head())
 
 
 def check_server(connection: sqlalchemy.Connection) -> None:
@@ -325,6 +277,13 @@ def check_server(connection: sqlalchemy.Connection) -> None:
         )
 
 
+def prepare(connection: sqlalchemy.Connection) -> None:
+    """Wait for other migrations of the database, and make the schema in which Alembic has its table."""
+    check_server(connection)
+    connection.exec_driver_sql(statements.LOCK_MIGRATIONS, (_MIGRATION_LOCK,))
+    connection.exec_driver_sql("CREATE SCHEMA IF NOT EXISTS textsim")
+
+
 @contextmanager
 def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
     import alembic.util
@@ -338,7 +297,7 @@ def _changing(engine: Engine) -> Iterator[tuple[sqlalchemy.Connection, Config]]:
         adapted(connection.connection, autocommit=False),
         connection.begin(),
     ):
-        connection.exec_driver_sql(statements.LOCK_MIGRATIONS, (_MIGRATION_LOCK,))
+        prepare(connection)
         config = _config()
         config.attributes["connection"] = connection
         try:
