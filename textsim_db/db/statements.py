@@ -86,7 +86,6 @@ HASH_BANDS: Final[LiteralString] = (
     "(hash_array_extended('{0,12345}'::smallint[], 1) << 32) >> 32]"
 )
 
-IS_DAMAGED: Final[LiteralString] = "SELECT EXISTS (SELECT FROM textsim._wrong_objects())"
 KEEP_OWNER: Final[LiteralString] = (
     "SELECT textsim.set_owner(nspowner::regrole) FROM pg_namespace WHERE nspname = 'textsim'"
 )
