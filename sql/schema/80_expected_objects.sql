@@ -71,7 +71,7 @@ BEGIN
         -- The files create what is missing. They replace no part of a table, and no relation but a view.
         CASE WHEN i.kind IN ('function', 'procedure', 'view')
                 OR c.hash IS NULL AND i.kind NOT IN ('column', 'constraint') THEN 'textsim db install'
-            WHEN i.kind IN ('trigger', 'policy') THEN format('DROP %s %s; then: textsim db install', upper(i.kind), i.name)
+            WHEN i.kind IN ('trigger', 'policy') THEN format('DROP %s %s; then: textsim db install', i.kind, i.name)
             ELSE 'alter it as textsim db sql creates it, or restore the database from a backup' END
     FROM textsim.installed i LEFT JOIN textsim._catalog() c ON c.kind = i.kind AND c.name = i.name
     WHERE c.hash IS DISTINCT FROM i.hash
