@@ -16,7 +16,7 @@ TESTS ?= tests
 # A process that has no more tests takes half of those that wait for another process.
 PARALLEL := -n auto --dist worksteal
 
-.PHONY: help demo test test-more test-all test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format beside-peers beside-checkout scale figures outputs docs release clean
+.PHONY: help demo test test-more test-all test-default test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format beside-peers beside-checkout scale figures outputs docs release clean
 
 help:
 	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
@@ -25,6 +25,7 @@ help:
 	@echo 'make test-more  run the tests that make test leaves out: the older PostgreSQL, Spark, the pages'
 	@echo '                of the docs, kills, and others that take long'
 	@echo 'make test-all   run both in one run, which loads everything once'
+	@echo 'make test-default  run the tests of SQL, plans, examples and upgrades on a server as initdb makes it'
 	@echo 'make test-postgres PG_BIN=/usr/lib/postgresql/15/bin   run them on a server of these programs'
 	@echo 'make soak       the long tests one after another, some two and a half hours (one of them: make'
 	@echo '                soak-crash, soak-clients, soak-tests, soak-fuzz, soak-long, soak-week; soak-short is'
@@ -54,6 +55,11 @@ test-all: .venv/.dev
 
 test-postgres: .venv/.dev
 	$(BIN)/python -m tests.own_postgres '$(PG_BIN)' $(PARALLEL) $(TESTS)
+
+# Debian's PostgreSQL has JIT, and is newer than the one in the wheel.
+test-default: .venv/.dev
+	$(BIN)/python -m tests.own_postgres "$$(ls -d /usr/lib/postgresql/*/bin | tail -n 1)" $(PARALLEL) --all \
+		tests/sql tests/plans tests/examples tests/migration/test_upgrade.py tests/migration/test_extension.py
 
 # What takes too long for every change. Another long test is a target of its own, named here.
 soak: soak-crash soak-clients soak-tests soak-fuzz soak-long soak-week

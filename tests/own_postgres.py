@@ -1,18 +1,19 @@
 """Run the tests on a server of any version: python -m tests.own_postgres PG_BIN [ARGUMENT]...
 
 PG_BIN is a folder with initdb and postgres, such as /usr/lib/postgresql/15/bin; the arguments are
-passed to pytest. The server listens on a socket in a temporary folder, and ends with the tests.
+passed to pytest. The server listens on a socket in a temporary folder, and ends with the tests. Its other
+settings are those of initdb, so JIT is on where the programs have it.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from tests.support.servers import URL_VARIABLE, run_server
+from tests.support.servers import URL_VARIABLE, new_folder, run_server
 
 
 def main() -> int:
@@ -20,12 +21,13 @@ def main() -> int:
     if not (programs / "initdb").exists():
         print(f"error: there is no initdb in {str(programs)!r}; name a folder with it: PG_BIN=...")
         return 2
-    with tempfile.TemporaryDirectory(prefix="ts-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    folder = new_folder("ts-")
+    try:
         with run_server(programs, folder) as url:
             command = [sys.executable, "-m", "pytest", *sys.argv[2:]]
             return subprocess.run(command, env=os.environ | {URL_VARIABLE: url}).returncode
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ RETURN 3;
 
 -- The corpus with a name; NULL if the name is NULL; an error if no corpus has the name.
 CREATE OR REPLACE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus;
 BEGIN
@@ -33,7 +33,7 @@ END $$;
 
 -- The corpus with a name; an error if the name is NULL or no corpus has it.
 CREATE OR REPLACE FUNCTION textsim._required_corpus(name text) RETURNS textsim.corpus
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     PERFORM textsim._check_given('the name of the corpus', name IS NOT NULL);
     RETURN textsim._corpus(name);
@@ -55,7 +55,7 @@ RETURN
 -- The corpus with a name, locked against a rebuild until the end of the transaction.
 -- VOLATILE, so that each repetition has a new snapshot, which shows the new corpus of a rebuild.
 CREATE OR REPLACE FUNCTION textsim._lock_corpus(name text) RETURNS textsim.corpus
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus;
 BEGIN
@@ -101,7 +101,7 @@ END;
 
 -- The part of a document or a search; an error if the scope is missing in a scoped corpus, or given for another.
 CREATE OR REPLACE FUNCTION textsim._part_of(c textsim.corpus, scope text) RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     fault text := textsim._scope_fault(c, scope);
 BEGIN

@@ -25,7 +25,7 @@ RETURN coalesce(c.unique_from, c.threshold);
 CREATE OR REPLACE FUNCTION textsim._merges(
     c textsim.corpus, key text, other_key text, similarity double precision, guard bigint, other_guard bigint)
 RETURNS boolean
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 BEGIN
     RETURN textsim._is_match(similarity, textsim._unique_from(c)) AND textsim._have_equal_guards(guard, other_guard)
         AND NOT EXISTS (

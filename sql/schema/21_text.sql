@@ -100,7 +100,7 @@ END $$;
 
 -- The normal form of a text without boilerplate and the stop words of the corpus, or of a language in it.
 CREATE OR REPLACE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     left_out text[] := c.stop_words;
     form text;

@@ -233,7 +233,7 @@ RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off  -- a plan from the time when no value was common is used when many are
+SET enable_seqscan = off SET jit = off  -- a plan from the time when no value was common is used when many are
 AS $$
 DECLARE
     rows integer := textsim._count_rows(cardinality(shingle_values), threshold);
@@ -270,7 +270,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._signature(
     c textsim.corpus, shingle_values bigint[], threshold double precision DEFAULT NULL)
 RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF c.bands IS NULL AND shingle_values IS NOT NULL THEN
         RETURN textsim._smallest_values(c.id, shingle_values, coalesce(threshold, c.threshold));
@@ -296,7 +296,7 @@ END $$;
 
 -- A normal form as its corpus would store it in a part.
 CREATE OR REPLACE FUNCTION textsim._sketched(c textsim.corpus, form text, part bigint) RETURNS textsim._sketched
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     s textsim._sketched;
 BEGIN
@@ -321,8 +321,8 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN textsim._ratio(textsim._count_shared(a, b), cardinality(a), cardinality(b));
 
 CREATE OR REPLACE FUNCTION textsim.signature(corpus text, text text, language text DEFAULT NULL) RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
@@ -336,7 +336,7 @@ COMMENT ON FUNCTION textsim.signature(text, text, text)
 
 CREATE OR REPLACE FUNCTION textsim.buckets(corpus text, signature integer[], scope text DEFAULT NULL)
 RETURNS TABLE (band integer, bucket integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 18 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 18 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     part bigint;
@@ -387,8 +387,8 @@ COMMENT ON FUNCTION textsim.estimate(integer[], integer[])
 
 CREATE OR REPLACE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
 RETURNS double precision
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     checked text := textsim._check_language(c, language);

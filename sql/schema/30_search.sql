@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION textsim._normal_form_of(word_ids integer[]) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off  -- a plan from the time when the dictionary was empty is used when it is full
+SET enable_seqscan = off SET jit = off  -- a plan from the time when the dictionary was empty is used when it is full
 AS $$
 BEGIN
     RETURN (
@@ -16,7 +16,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._word_numbers(form text) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off  -- a plan from the time when the dictionary was empty is used when it is full
+SET enable_seqscan = off SET jit = off  -- a plan from the time when the dictionary was empty is used when it is full
 AS $$
 DECLARE
     ids integer[] := array(
@@ -37,7 +37,7 @@ END $$;
 
 -- The stored words of a document of a corpus, one of which is NULL, as a normal form.
 CREATE OR REPLACE FUNCTION textsim._stored_form(corpus_id integer, word_ids integer[], form text) RETURNS text
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF form IS NULL THEN
         EXECUTE format('SELECT textsim._normal_form_of_%s($1)', corpus_id) INTO form USING word_ids;
@@ -47,7 +47,7 @@ END $$;
 
 -- The stored words of a document of a corpus, one of which is NULL, as numbers; see _word_numbers().
 CREATE OR REPLACE FUNCTION textsim._stored_numbers(corpus_id integer, word_ids integer[], form text) RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF word_ids IS NULL THEN
         EXECUTE format('SELECT textsim._word_numbers_%s($1)', corpus_id) INTO word_ids USING form;
@@ -112,7 +112,7 @@ RETURN shingles::bigint * n * CASE unit WHEN 'word' THEN 11 ELSE 1 END > 500000;
 -- The distinct shingles of a document; NULL if a union of two such sets might have no room in a tsvector.
 -- The union of two sets is a concatenation of tsvectors, which merges two sorted lists in one pass.
 CREATE OR REPLACE FUNCTION textsim._shingle_set(c textsim.corpus, word_ids integer[], form text) RETURNS tsvector
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF c.unit = 'word' AND word_ids IS NOT NULL THEN
         -- An id has at most ten digits.
@@ -132,8 +132,8 @@ CREATE OR REPLACE FUNCTION textsim._search(
     own_key text, threshold double precision, max_results integer, of_language text, of_part bigint,
     of_guard bigint DEFAULT NULL, of_siblings boolean DEFAULT false)
 RETURNS TABLE (key text, similarity double precision, guard bigint)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     d record;
@@ -232,7 +232,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._differs(
     c textsim.corpus, form text, guard bigint, other_key text, other_guard bigint)
 RETURNS text[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     other_form text;
 BEGIN
@@ -252,7 +252,7 @@ END $$;
 -- The threshold of a search; a warning with the share that is found if it is lower than that of the corpus.
 CREATE OR REPLACE FUNCTION textsim._search_threshold(c textsim.corpus, threshold double precision)
 RETURNS double precision
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     threshold := textsim._check_threshold(c, threshold);
     IF threshold < c.threshold THEN
@@ -269,8 +269,8 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._neighbours(
     corpus text, document_key text, threshold double precision, max_results integer, language text)
 RETURNS TABLE (key text, similarity double precision, differs text[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     d record;
@@ -330,7 +330,7 @@ RETURN format($query$
 CREATE OR REPLACE FUNCTION textsim._verify_pairs(
     c textsim.corpus, xs integer[], ys integer[], threshold double precision)
 RETURNS TABLE (x integer, y integer, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN QUERY EXECUTE format($query$
         WITH candidate AS MATERIALIZED (
@@ -399,7 +399,7 @@ END $$;
 -- The work of candidates_of(), because a plpgsql parameter and column cannot both be named key.
 CREATE OR REPLACE FUNCTION textsim._candidates_of(corpus text, document_key text)
 RETURNS TABLE (key text, shared integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
@@ -430,7 +430,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._pairs(
     corpus text, threshold double precision, language text, scope text, for_merges boolean)
 RETURNS TABLE (a text, b text, similarity double precision)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
     part bigint := CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END;
@@ -496,8 +496,8 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim.candidates(
     corpus text, text text, language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (key text, shared integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, text, textsim._check_language(c, language));
@@ -537,8 +537,8 @@ CREATE OR REPLACE FUNCTION textsim.matches(
     corpus text, text text, threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
     language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision, differs text[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, text, textsim._check_language(c, language));
@@ -572,8 +572,8 @@ COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text,
 CREATE OR REPLACE FUNCTION textsim.nearest(
     corpus text, text text, k integer DEFAULT 10, language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision, differs text[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, text, textsim._check_language(c, language));
@@ -613,7 +613,7 @@ COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
     'are missed. There are fewer than k rows if no others are found. differs, language and scope are as in matches().';
 
 CREATE OR REPLACE FUNCTION textsim.differs(corpus text, a text, b text) RETURNS text[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     kinds text[];
@@ -633,7 +633,7 @@ CREATE OR REPLACE FUNCTION textsim.neighbours(
     corpus text, key text, threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
     language text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision, differs text[])
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
+LANGUAGE sql STABLE PARALLEL SAFE COST 100000 ROWS 10
 BEGIN ATOMIC
     SELECT n.key, n.similarity, n.differs FROM textsim._neighbours($1, $2, $3, $4, $5) n;
 END;
@@ -645,7 +645,7 @@ COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, te
 -- The functions that list a whole corpus are VOLATILE: a rebuild may replace the corpus while they wait.
 CREATE OR REPLACE FUNCTION textsim.candidate_pairs(corpus text, scope text DEFAULT NULL)
 RETURNS TABLE (a text, b text, shared integer)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
     part bigint := CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END;
@@ -669,7 +669,7 @@ COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
     'the same scope; with scope, only its pairs are returned.';
 
 CREATE OR REPLACE FUNCTION textsim.candidates_of(corpus text, key text) RETURNS TABLE (key text, shared integer)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
+LANGUAGE sql STABLE PARALLEL SAFE COST 100000 ROWS 10
 BEGIN ATOMIC
     SELECT o.key, o.shared FROM textsim._candidates_of($1, $2) o;
 END;

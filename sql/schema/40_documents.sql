@@ -17,7 +17,7 @@ END;
 CREATE OR REPLACE FUNCTION textsim._check_document(
     c textsim.corpus, key text, body text, scope text, row_fault text DEFAULT NULL)
 RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     fault text := coalesce(row_fault, textsim._document_fault(key, body), textsim._scope_fault(c, scope));
 BEGIN
@@ -28,7 +28,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim._is_attached(source integer) RETURNS boolean
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM textsim.source s WHERE s.id = source AND s.active);
 END $$;
@@ -64,7 +64,8 @@ CREATE OR REPLACE FUNCTION textsim._store_form(
     c textsim.corpus, source integer, key text, form text, scope text, expires_at timestamptz,
     unique_from double precision DEFAULT 0)
 RETURNS text
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
 DECLARE
     part bigint := textsim._part(scope);
     stored textsim._stored;
@@ -169,7 +170,7 @@ CREATE OR REPLACE FUNCTION textsim._write_document(
     c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz,
     unique_from double precision DEFAULT 0)
 RETURNS text
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     form text := textsim._form(c, body);
     outcome text := textsim._store_form(c, source, key, form, scope, expires_at, unique_from);
@@ -183,7 +184,8 @@ END $$;
 
 -- Remove a document, unless it belongs to another attached table; whether it was removed.
 CREATE OR REPLACE FUNCTION textsim._remove_document(c textsim.corpus, source integer, key text) RETURNS boolean
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
 DECLARE
     removed record;
 BEGIN
@@ -201,7 +203,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim._remove_documents_of(c textsim.corpus, source integer) RETURNS bigint
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     removed bigint;
 BEGIN
@@ -284,7 +286,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim._check_expires(corpus text) RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF (textsim._required_corpus(corpus)).keep_for IS NULL THEN
         RAISE EXCEPTION 'corpus "%" keeps its documents for ever', corpus
@@ -297,8 +299,8 @@ CREATE OR REPLACE FUNCTION textsim.add(
     corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false,
     unique_from double precision DEFAULT NULL)
 RETURNS boolean
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 100000 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
@@ -319,7 +321,7 @@ COMMENT ON FUNCTION textsim.add(text, text, text, text, boolean, double precisio
     'stands in the way of later documents as any other does.';
 
 CREATE OR REPLACE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     is_removed boolean;

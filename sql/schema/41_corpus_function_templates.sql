@@ -18,7 +18,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1000;
 
 -- Whether nearest() compares a text with all documents of a part, or of a corpus without parts. Expired ones count.
 CREATE OR REPLACE FUNCTION textsim._compares_all(corpus_id integer, part bigint) RETURNS boolean
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     documents bigint;
 BEGIN
@@ -48,7 +48,7 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
-SET enable_nestloop = off AS $$
+SET enable_nestloop = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     mates integer[];  -- the documents with the guard, if they are few
@@ -88,7 +88,7 @@ RETURNS textsim._stored
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off AS $$
+SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     stored textsim._stored;
     twins text[] := '{}';
@@ -219,7 +219,7 @@ END $$;
 -- Let every role call the functions of the schema, which PostgreSQL does unless the owner's default privileges forbid it.
 -- Tables are protected by their own rights. A function with the rights of the owner says itself who may call it.
 CREATE OR REPLACE FUNCTION textsim._open_functions() RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     closed regprocedure;
 BEGIN
@@ -235,7 +235,8 @@ END $$;
 -- Create or replace a function of a corpus or an attached table, which is dropped together with an extension.
 -- An object of a corpus belongs to the owner of the schema, whose rights the trigger functions have.
 CREATE OR REPLACE FUNCTION textsim._make_function(function text, definition text) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET jit = off AS $$
 BEGIN
     BEGIN
         EXECUTE definition;
@@ -274,7 +275,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._functions_like(functions text[], corpus_id integer)
 RETURNS TABLE (name text, statement text, body text)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 25 SET search_path = pg_catalog, pg_temp
-SET quote_all_identifiers = off AS $$
+SET quote_all_identifiers = off SET jit = off AS $$
 BEGIN
     RETURN QUERY
         SELECT format('%s_%s', p.proname, corpus_id),
@@ -285,7 +286,7 @@ END $$;
 
 -- The functions of a corpus, with the statements that create them; check compares the bodies.
 CREATE OR REPLACE FUNCTION textsim._corpus_functions(c textsim.corpus) RETURNS TABLE (name text, statement text)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN QUERY VALUES
         ('_candidates_' || c.id, textsim._filled(textsim._candidates_template(), c)),
@@ -295,7 +296,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim._make_functions(corpus_id integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
 BEGIN

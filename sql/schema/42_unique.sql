@@ -6,7 +6,7 @@
 
 -- How many buckets a transaction locks before it locks whole corpora.
 CREATE OR REPLACE FUNCTION textsim._max_bucket_locks() RETURNS integer
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     setting text := coalesce(nullif(current_setting('textsim.max_bucket_locks', true), ''), '256');
 BEGIN
@@ -20,7 +20,7 @@ END $$;
 -- Raise an error unless the current role may write to a corpus; or of_session, the role of the session: in a function
 -- with the rights of the schema's owner, the current role is the owner.
 CREATE OR REPLACE FUNCTION textsim._check_writer(corpus_id integer, of_session boolean DEFAULT false) RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     documents oid := to_regclass('textsim.document_' || corpus_id);
 BEGIN
@@ -40,7 +40,7 @@ END $$;
 -- The corpus is locked by its first id, because a rebuilt corpus has another id, and its writers must exclude
 -- the writers of the old corpus.
 CREATE OR REPLACE FUNCTION textsim._lock_unique(corpus_id integer, is_exclusive boolean) RETURNS integer
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     first_id integer := (
         SELECT coalesce(k.origin, k.id) FROM textsim.corpus k WHERE k.id = _lock_unique.corpus_id);
@@ -78,7 +78,7 @@ END $$;
 -- cannot deadlock. The exclusive or gives each corpus its own class, so that class and bucket are one key of 64
 -- bits that corpora never share.
 CREATE OR REPLACE FUNCTION textsim._lock_parts(corpus_id integer, bits integer[]) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     -- The parts that this transaction has locked. Locking them again costs nothing.
     locked integer[] := coalesce(nullif(current_setting('textsim.locked_parts', true), ''), '{}');
@@ -99,7 +99,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._lock_buckets(
     corpus_id integer, buckets integer[], parts bigint[], times integer DEFAULT 1)
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     held integer := coalesce(nullif(current_setting('textsim.bucket_locks', true), '')::integer, 0);
     locks integer := held + cardinality(buckets);
@@ -150,7 +150,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._twins_of_sketch(
     c textsim.corpus, document_key text, form text, sketched textsim._sketched)
 RETURNS TABLE (key text, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN QUERY
         SELECT m.key, m.similarity
@@ -164,7 +164,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._twins(
     c textsim.corpus, document_key text, body text, scope text, unique_from double precision DEFAULT 0)
 RETURNS TABLE (key text, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     form text := textsim._form(c, body);
 BEGIN
@@ -178,7 +178,8 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._awaited_twins(
     c textsim.corpus, document_key text, form text, sketched textsim._sketched, OUT twins text[],
     OUT best double precision)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
 DECLARE
     waited_for text[];
 BEGIN
@@ -198,7 +199,7 @@ END $$;
 
 -- Raise an error if a document of a unique corpus belongs to an attached table.
 CREATE OR REPLACE FUNCTION textsim._refuse_attached(corpus_id integer, keys text[]) RETURNS void
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     attached record;
 BEGIN
@@ -221,7 +222,7 @@ CREATE OR REPLACE FUNCTION textsim._write_or_raise(
     c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz,
     unique_from double precision DEFAULT 0)
 RETURNS boolean
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     outcome text := textsim._write_document(c, source, key, body, scope, expires_at, unique_from);
     relation record;
@@ -252,7 +253,7 @@ END $$;
 
 -- The corpus with a name; an error if it is not unique, or if the caller may not write to it.
 CREATE OR REPLACE FUNCTION textsim._required_unique(corpus text) RETURNS textsim.corpus
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
@@ -271,7 +272,8 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._near_misses(
     c textsim.corpus, document_key text, unique_from double precision)
 RETURNS TABLE (outcome text, key text, similarity double precision, differs text[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
 DECLARE
     d record;
     form text;
@@ -327,7 +329,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._add_unique(
     corpus text, document_key text, body text, scope text, unique_from double precision)
 RETURNS TABLE (outcome text, key text, similarity double precision, differs text[])
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
 BEGIN
@@ -353,7 +355,7 @@ CREATE OR REPLACE FUNCTION textsim.add_unique(
     corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false,
     unique_from double precision DEFAULT NULL)
 RETURNS TABLE (outcome text, key text, similarity double precision, differs text[], scope text)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 1
+LANGUAGE sql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 1
 BEGIN ATOMIC
     SELECT a.outcome, a.key, a.similarity, a.differs, $4 AS scope
     FROM textsim._add_unique($1, $2, $3, $4, textsim._raised($6, $5)) a;
@@ -368,7 +370,7 @@ COMMENT ON FUNCTION textsim.add_unique(text, text, text, text, boolean, double p
     'which share the most buckets. force and unique_from are as in add(). Raises an error if the corpus is not unique.';
 
 CREATE OR REPLACE FUNCTION textsim.lock_corpus(corpus text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     PERFORM textsim._lock_unique((textsim._required_unique(corpus)).id, true);
 END $$;
@@ -378,7 +380,7 @@ COMMENT ON FUNCTION textsim.lock_corpus(text)
     'Raises an error if the corpus is not unique, or if the role may not write to it.';
 
 CREATE OR REPLACE FUNCTION textsim.lock_scope(corpus text, scope text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
 BEGIN

@@ -14,7 +14,7 @@ END $do$;
 
 -- Raise an error unless the list has a key of its own for each text, and each can be stored.
 CREATE OR REPLACE FUNCTION textsim._check_list(c textsim.corpus, keys text[], bodies text[], scopes text[]) RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     refused record;
 BEGIN
@@ -52,7 +52,7 @@ END $$;
 -- For each text whether its document has these words already, and else the best match with the place of its row.
 CREATE OR REPLACE FUNCTION textsim._stored_twins(c textsim.corpus, listed textsim._listed_text[])
 RETURNS TABLE (place integer, is_unchanged boolean, key text, similarity double precision, version tid)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN QUERY EXECUTE format($query$
         SELECT t.place::integer, u.is_unchanged, m.key, m.similarity, d.ctid
@@ -83,7 +83,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._best_listed(
     c textsim.corpus, listed textsim._listed_text[], place integer, candidates integer[], shared integer[])
 RETURNS TABLE (key text, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     own textsim._listed_text := listed[place];
     shingles text[] := textsim._shingles_of_form(own.form, c.unit, c.shingle_length);
@@ -111,7 +111,7 @@ END $$;
 -- compared with each other.
 CREATE OR REPLACE FUNCTION textsim._list_twins(c textsim.corpus, listed textsim._listed_text[])
 RETURNS TABLE (key text, standing text, similarity double precision, version tid)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     -- Arrays, not records of arrays: only a variable of its own gives its members without a copy of the array.
     -- By text: whether its document stays as it is, and the stored document that matches it best.
@@ -196,7 +196,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim.twins_of(corpus text, keys text[], texts text[], scopes text[] DEFAULT NULL)
 RETURNS TABLE (key text, standing text, similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan AS $$
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
     listed textsim._listed_text[];

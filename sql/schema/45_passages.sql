@@ -30,7 +30,7 @@ CREATE OR REPLACE FUNCTION textsim._chosen_values(c textsim.corpus, form text) R
 LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off  -- a plan from the time when no value was common is used when many are
+SET enable_seqscan = off SET jit = off  -- a plan from the time when no value was common is used when many are
 AS $$
 DECLARE
     n integer := greatest(3, c.passages / 2);
@@ -62,7 +62,7 @@ END $$;
 
 -- The distinct fingerprints of a normal form in order: those of its windows; NULL in a corpus without passages.
 CREATE OR REPLACE FUNCTION textsim._fingerprints(c textsim.corpus, form text) RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN CASE WHEN c.passages IS NOT NULL THEN textsim._low_halves(textsim._chosen_values(c, form)) END;
 END $$;
@@ -95,7 +95,8 @@ RETURN format($query$
 -- Keep the fingerprints of the documents that a statement has changed or removed.
 -- Writers store the rows of new documents. A writer that changes documents writes only the column fingerprints.
 CREATE OR REPLACE FUNCTION textsim._change_passage_rows() RETURNS trigger
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
 DECLARE
     passage text := 'passage_' || TG_ARGV[0];
     gone text := textsim._passage_rows('old_documents');
@@ -129,7 +130,7 @@ END $$;
 -- width-th place are looked up first: each run has one of them, so only the words around them are compared.
 CREATE OR REPLACE FUNCTION textsim._shared_runs(a integer[], b integer[], min_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     n integer := least(greatest(3, min_words / 2), min_words);
@@ -203,7 +204,7 @@ END $$;
 -- dictionary. If the word ids are known, the form may be NULL.
 CREATE OR REPLACE FUNCTION textsim._unit_numbers(c textsim.corpus, form text, word_ids integer[] DEFAULT NULL)
 RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF c.unit = 'char' THEN
         RETURN array(
@@ -219,7 +220,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._runs_in_document(
     c textsim.corpus, numbers integer[], form text, word_ids integer[], normal_form text, least_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     both_texts integer[];
 BEGIN
@@ -243,7 +244,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._check_passages(
     c textsim.corpus, min_words integer, max_documents integer DEFAULT NULL)
 RETURNS integer
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF c.id IS NOT NULL AND c.passages IS NULL THEN
         RAISE EXCEPTION 'corpus "%" has no passages', c.name
@@ -265,7 +266,7 @@ END $$;
 
 -- The fingerprints by which passages are looked up in a part; a notice if windows choose none.
 CREATE OR REPLACE FUNCTION textsim._fingerprints_to_find(c textsim.corpus, form text, part bigint) RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     chosen bigint[] := textsim._chosen_values(c, form);
 BEGIN
@@ -280,7 +281,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._passage_look_up(
     c textsim.corpus, text text, language text, scope text, max_results integer, OUT form text,
     OUT part bigint, OUT fingerprints integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     PERFORM textsim._check_search(c, NULL, max_results);
     IF c.id IS NULL OR text IS NULL THEN
@@ -297,7 +298,8 @@ CREATE OR REPLACE FUNCTION textsim._find_passages(
     c textsim.corpus, fingerprints integer[], form text, word_ids integer[], least_words integer, part bigint,
     own_id integer)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     candidate record;
@@ -329,7 +331,7 @@ RETURN format('textsim.%I p', 'passage_' || c.id)
 CREATE OR REPLACE FUNCTION textsim._count_documents_of(
     c textsim.corpus, fingerprint integer, part bigint, up_to bigint DEFAULT 100000)
 RETURNS integer
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     documents integer;
 BEGIN
@@ -343,7 +345,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._fingerprints_of_many(
     c textsim.corpus, fingerprints integer[], part bigint, max_documents integer)
 RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN array(
         SELECT q.fingerprint FROM unnest(fingerprints) q (fingerprint)
@@ -353,7 +355,7 @@ END $$;
 -- The fingerprints that more than max_documents documents of a part have, each with its part.
 CREATE OR REPLACE FUNCTION textsim._fingerprints_of_all(
     c textsim.corpus, max_documents integer, OUT fingerprints integer[], OUT parts bigint[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     EXECUTE format($query$
         SELECT coalesce(array_agg(m.fingerprint), '{}'), coalesce(array_agg(m.part), '{}') FROM (
@@ -365,7 +367,8 @@ END $$;
 -- The private functions have other names for the key, which is also a column of the result.
 CREATE OR REPLACE FUNCTION textsim._passages_of(corpus text, own_key text, min_words integer, max_results integer)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words);
@@ -393,7 +396,8 @@ CREATE OR REPLACE FUNCTION textsim.passages(
     corpus text, text text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL, scope text DEFAULT NULL,
     max_documents integer DEFAULT NULL)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words, max_documents);
@@ -429,9 +433,9 @@ COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer
 CREATE OR REPLACE FUNCTION textsim.common_runs(
     corpus text, text text, scope text DEFAULT NULL, max_documents integer DEFAULT NULL)
 RETURNS TABLE (words integer, in_text integer, documents integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 5
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-SET client_min_messages = warning  -- the rows say what the notice of the look-up says
+SET client_min_messages = warning SET jit = off  -- the rows say what the notice of the look-up says
 AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
@@ -490,7 +494,7 @@ COMMENT ON FUNCTION textsim.common_runs(text, text, text, integer)
 CREATE OR REPLACE FUNCTION textsim.passages_of(
     corpus text, key text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
+LANGUAGE sql STABLE PARALLEL SAFE COST 100000 ROWS 10
 BEGIN ATOMIC
     SELECT p.key, p.words, p.in_text, p.in_document FROM textsim._passages_of($1, $2, $3, $4) p;
 END;
@@ -502,7 +506,7 @@ COMMENT ON FUNCTION textsim.passages_of(text, text, integer, integer)
 CREATE OR REPLACE FUNCTION textsim.shared_passages(
     corpus text, min_words integer DEFAULT NULL, max_documents integer DEFAULT NULL)
 RETURNS TABLE (a text, b text, words integer, in_a integer, in_b integer)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words, max_documents);
@@ -551,7 +555,8 @@ CREATE OR REPLACE FUNCTION textsim.containing(
     corpus text, text text, threshold double precision, max_results integer DEFAULT NULL, language text DEFAULT NULL,
     scope text DEFAULT NULL)
 RETURNS TABLE (key text, similarity double precision, longest integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);

@@ -258,7 +258,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._apart(
     corpus text, keys text[], lefts integer[], rights integer[], similarities double precision[],
     OUT apart_ends integer[], OUT apart integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     -- A statement that is executed knows the sizes of its arrays, so its plan fits them.
     EXECUTE $query$
@@ -294,7 +294,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._read_pairs(
     query text, caller_path text, linkage text, judged_corpus text DEFAULT NULL, OUT keys text[], OUT lefts integer[],
     OUT rights integer[], OUT similarities double precision[], OUT apart_ends integer[], OUT apart integer[])
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     -- In a subquery nothing but a SELECT is possible. Without a third column, the similarity is 1.
     pair text := format(E'(SELECT q.*, 1::pg_catalog.float8 FROM (%s\n) q) r (a, b, similarity)',
@@ -360,7 +360,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._group_pairs(
     query text, linkage text, caller_path text, judged_corpus text DEFAULT NULL)
 RETURNS TABLE (key text, cluster integer, kept text, weakest double precision)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     pairs record;
 BEGIN
@@ -447,7 +447,7 @@ CREATE OR REPLACE FUNCTION textsim.duplicates(
     corpus text, keep text DEFAULT 'first', threshold double precision DEFAULT NULL, linkage text DEFAULT 'kept',
     language text DEFAULT NULL, scope text DEFAULT NULL, judgements boolean DEFAULT false)
 RETURNS TABLE (key text, kept text, similarity double precision)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
     words text := 'coalesce(cardinality(d.word_ids), cardinality(string_to_array(d.normal_form, '' '')))';

@@ -4,7 +4,7 @@
 
 -- Whether this role has a right on the documents of the corpus with an origin.
 CREATE OR REPLACE FUNCTION textsim._has_right(corpus_origin integer, privilege text) RETURNS boolean
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN EXISTS (
         SELECT FROM textsim.corpus c
@@ -14,7 +14,7 @@ END $$;
 
 -- The origin of the corpus with a name; an error unless this role has the right on its documents.
 CREATE OR REPLACE FUNCTION textsim._judged_origin(corpus text, privilege text) RETURNS integer
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
@@ -45,7 +45,7 @@ END $$;
 
 -- Raise an error if both documents exist and have different scopes.
 CREATE OR REPLACE FUNCTION textsim._check_one_scope(c textsim.corpus, a text, b text) RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     differ boolean;
 BEGIN
@@ -63,7 +63,7 @@ END $$;
 -- The keys of groups, the number of their group, and whether no pair of it was judged different.
 CREATE OR REPLACE FUNCTION textsim._judged_groups(corpus_origin integer)
 RETURNS TABLE (key text, root integer, is_joined boolean)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN QUERY
     WITH judged AS MATERIALIZED (
@@ -94,7 +94,7 @@ END $$;
 
 -- The shortest chain of pairs judged the same between two keys of a group; of several, that with the lowest first keys.
 CREATE OR REPLACE FUNCTION textsim._chain(corpus_origin integer, a text, b text) RETURNS text[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     nexts jsonb := jsonb_build_object(b, NULL);  -- each key that was reached, and the next key on the way to b
     frontier jsonb := nexts;
@@ -123,7 +123,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim._different_pairs(corpus text) RETURNS TABLE (a text, b text)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
@@ -134,7 +134,7 @@ END $$;
 
 -- The pairs that a chain of pairs judged the same connects, unless a pair of the group was judged different.
 CREATE OR REPLACE FUNCTION textsim._same_pairs(corpus text, language text, part bigint) RETURNS TABLE (a text, b text)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
@@ -158,7 +158,7 @@ CREATE OR REPLACE FUNCTION textsim.judge(
     corpus text, a text, b text, verdict text, note text DEFAULT NULL, replaces text DEFAULT NULL,
     source text DEFAULT NULL, confidence double precision DEFAULT NULL)
 RETURNS boolean
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     -- The lock keeps the corpus from being dropped.
     c textsim.corpus := textsim._lock_corpus(corpus);
@@ -221,7 +221,7 @@ COMMENT ON FUNCTION textsim.judge(text, text, text, text, text, text, text, doub
     'both keys are equal, or if both documents exist and have different scopes.';
 
 CREATE OR REPLACE FUNCTION textsim.unjudge(corpus text, a text, b text) RETURNS boolean
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     pair record;
     corpus_origin integer := textsim._judged_origin(corpus, 'DELETE');
@@ -238,7 +238,7 @@ CREATE OR REPLACE FUNCTION textsim.judgements(corpus text)
 RETURNS TABLE (
     a text, b text, verdict text, judged_by text, judged_at timestamptz, note text, source text,
     confidence double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     corpus_origin integer := textsim._judged_origin(corpus, 'SELECT');
 BEGIN
@@ -251,7 +251,7 @@ COMMENT ON FUNCTION textsim.judgements(text)
     'pair, when it did so, and its note, source and confidence.';
 
 CREATE OR REPLACE FUNCTION textsim.contradictions(corpus text) RETURNS TABLE (a text, b text, chain text[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 10 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     corpus_origin integer := textsim._judged_origin(corpus, 'SELECT');
 BEGIN

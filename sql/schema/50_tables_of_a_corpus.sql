@@ -7,7 +7,7 @@ RETURN 'word|document|band|passage|node|match|crowded|member|cluster|cluster_ali
 
 -- Grant on a relation the rights that are granted on a pattern.
 CREATE OR REPLACE FUNCTION textsim._grant_like(pattern regclass, relation regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     entry record;
 BEGIN
@@ -29,7 +29,7 @@ END $$;
 
 -- Let the roles that may insert documents into a corpus use its sequences, and readers see its count of refused twins.
 CREATE OR REPLACE FUNCTION textsim._grant_ids(corpus_id integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     entry record;
 BEGIN
@@ -53,7 +53,7 @@ END $$;
 -- Count twins that a unique corpus has kept out, also if their transaction is rolled back then. No writer waits for
 -- another one.
 CREATE OR REPLACE FUNCTION textsim._count_twins(corpus_id integer, twins integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     PERFORM nextval(to_regclass(format('textsim.twin_%s_seq', corpus_id))) FROM generate_series(1, twins);
 END $$;
@@ -113,7 +113,7 @@ END $$;
 
 -- Some servers that speak PostgreSQL's protocol accept advisory locks and do nothing.
 CREATE OR REPLACE FUNCTION textsim._check_advisory_locks() RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     class integer := hashtext('textsim-db locks');
 BEGIN
@@ -130,7 +130,7 @@ END $$;
 
 -- Create a table, an index or a sequence of a corpus; a table with the rights that another relation gives.
 CREATE OR REPLACE FUNCTION textsim._create_relation(kind text, name text, statement text, rights_of text) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     relation text := format('textsim.%I', name);
 BEGIN
@@ -145,7 +145,8 @@ END $$;
 
 -- Create the tables, the sequence and the functions of a corpus, and record its settings.
 CREATE OR REPLACE FUNCTION textsim._create_relations(corpus_id integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET jit = off AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
     trigger text;
@@ -172,7 +173,7 @@ END $$;
 
 -- Wait for all readers and writers of a corpus, and for an update of its clusters, and keep new ones out.
 CREATE OR REPLACE FUNCTION textsim._lock_relations(corpus_id integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     holds_bands boolean;
     patience interval := current_setting('lock_timeout')::interval;
@@ -204,7 +205,7 @@ END $$;
 
 -- Raise an error if a view reads the tables of a corpus, which a rebuild or a drop removes.
 CREATE OR REPLACE FUNCTION textsim._refuse_views(corpus_id integer) RETURNS void
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     reader pg_class;
 BEGIN
@@ -223,7 +224,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim._drop_relations(corpus_id integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     kind text;
 BEGIN

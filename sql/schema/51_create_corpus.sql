@@ -55,7 +55,7 @@ RETURN (
 
 -- Remove a corpus; an error if a table is attached to it, unless that table was dropped.
 CREATE OR REPLACE FUNCTION textsim._drop_corpus(number integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     attached text;
     first_id integer := (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = number);
@@ -80,7 +80,7 @@ END $$;
 
 -- Store a corpus with its tables, and return its id; the settings are complete and checked.
 CREATE OR REPLACE FUNCTION textsim._create_corpus(c textsim.corpus) RETURNS integer
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     plain textsim.corpus;
     corpus_id integer;
@@ -115,7 +115,7 @@ END $$;
 
 -- The distinct words of texts in normal form, sorted.
 CREATE OR REPLACE FUNCTION textsim._distinct_words(bodies text[]) RETURNS text[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN array(
         SELECT DISTINCT w.word COLLATE "C"
@@ -132,7 +132,7 @@ CREATE OR REPLACE FUNCTION textsim.create_corpus(
     boilerplate double precision DEFAULT NULL, passages integer DEFAULT NULL, common_passages boolean DEFAULT false,
     guards text[] DEFAULT '{}', guard_words text[] DEFAULT '{}')
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     fault text;
     c textsim.corpus;
@@ -257,7 +257,7 @@ COMMENT ON FUNCTION textsim.create_corpus(
     'counts are no stop words.';
 
 CREATE OR REPLACE FUNCTION textsim.drop_corpus(name text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     PERFORM textsim._drop_corpus((textsim._required_corpus(name)).id);
 END $$;

@@ -3,7 +3,7 @@
 -- The keys that a request names: those of a list, of a part, of expired documents, or of no document any more.
 CREATE OR REPLACE FUNCTION textsim._keys_to_forget(
     c textsim.corpus, keys text[], part bigint, all_expired boolean, all_removed boolean) RETURNS text[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     removed text := '';
 BEGIN
@@ -39,7 +39,7 @@ END $$;
 
 -- The keys of which a table has rows with documents. A key that its columns cannot hold has none.
 CREATE OR REPLACE FUNCTION textsim._standing_keys(source textsim.source, keys text[]) RETURNS text[]
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     half integer := cardinality(keys) / 2;
 BEGIN
@@ -53,7 +53,7 @@ END $$;
 
 -- Raise an error if a row with one of the keys stands in an attached table, and so would be indexed again.
 CREATE OR REPLACE FUNCTION textsim._refuse_standing(c textsim.corpus, forgotten text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     source textsim.source;
     standing text[];
@@ -70,7 +70,7 @@ END $$;
 
 -- Take keys out of the log, and delete the entries that name no other.
 CREATE OR REPLACE FUNCTION textsim._forget_in_log(c textsim.corpus, forgotten text[]) RETURNS bigint
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     entries bigint;
 BEGIN
@@ -93,7 +93,7 @@ END $$;
 
 -- Delete the judgements of keys, also from the log of a tracked corpus.
 CREATE OR REPLACE FUNCTION textsim._forget_judgements(c textsim.corpus, forgotten text[]) RETURNS bigint
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     corpus_origin integer := coalesce(c.origin, c.id);
     judgements bigint;
@@ -114,7 +114,7 @@ CREATE OR REPLACE FUNCTION textsim.forget(
     corpus text, keys text[] DEFAULT NULL, scope text DEFAULT NULL, all_expired boolean DEFAULT false,
     all_removed boolean DEFAULT false, OUT documents bigint, OUT judgements bigint, OUT events bigint,
     OUT log_entries bigint)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     forgotten text[] := textsim._keys_to_forget(

@@ -2,7 +2,7 @@
 
 -- Raise an error: the corpus was replaced.
 CREATE OR REPLACE FUNCTION textsim._refuse_write() RETURNS trigger
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RAISE EXCEPTION 'the corpus was rebuilt while this transaction wrote to it; repeat the transaction'
         USING ERRCODE = 'object_not_in_prerequisite_state';
@@ -10,7 +10,7 @@ END $$;
 
 -- Give a new corpus the name, attached tables, tracked clusters and pending changes of the old one.
 CREATE OR REPLACE FUNCTION textsim._replace_corpus(old integer, new integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     old_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = old);
     new_name text := (SELECT c.name FROM textsim.corpus c WHERE c.id = new);

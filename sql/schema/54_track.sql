@@ -54,7 +54,7 @@ END $$;
 
 -- Remove the events of a tracked corpus, and the keys of removed documents, that are older than they are kept.
 CREATE OR REPLACE FUNCTION textsim._remove_old_events(number integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     kept_since timestamptz := (SELECT now() - t.keep_events FROM textsim.tracked t WHERE t.corpus_id = number);
 BEGIN
@@ -66,7 +66,7 @@ END $$;
 
 -- Remove the events of a tracked corpus that are older than they are kept, and notify the readers of events.
 CREATE OR REPLACE FUNCTION textsim._after_events() RETURNS trigger
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     number integer := TG_ARGV[0]::integer;
 BEGIN
@@ -80,7 +80,7 @@ END $$;
 
 -- Log documents whose clusters must be updated, a thousand in each entry.
 CREATE OR REPLACE FUNCTION textsim._log_ids(corpus_id integer, ids integer[]) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     INSERT INTO textsim.pending (kind, corpus_id, document_ids)
     SELECT 'cluster', _log_ids.corpus_id, array_agg(i.id ORDER BY i.place)
@@ -93,7 +93,7 @@ END $$;
 -- An UPDATE that only replaces a text by its word ids, or changes the language, the source or the time of expiry,
 -- changes no match.
 CREATE OR REPLACE FUNCTION textsim._log_documents() RETURNS trigger
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     ids integer[];
 BEGIN
@@ -128,7 +128,7 @@ END $$;
 
 -- Lock the clusters of a corpus for an update; false if another session has the lock, and this one does not wait.
 CREATE OR REPLACE FUNCTION textsim._lock_clusters(corpus_id integer, waits boolean DEFAULT true) RETURNS boolean
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF NOT waits THEN
         RETURN pg_try_advisory_xact_lock(hashtext('textsim-db clusters'), corpus_id);
@@ -139,7 +139,7 @@ END $$;
 
 -- How a corpus is tracked; an error if it is not.
 CREATE OR REPLACE FUNCTION textsim._tracking(c textsim.corpus) RETURNS textsim.tracked
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     tracking textsim.tracked;
 BEGIN
@@ -159,7 +159,7 @@ RETURN EXISTS (
 
 -- The corpus with a name, which no session rebuilds before the end of the transaction; an error if one does.
 CREATE OR REPLACE FUNCTION textsim._exclude_rebuild(corpus text) RETURNS textsim.corpus
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
@@ -178,7 +178,7 @@ END $$;
 
 -- Create what tracking adds, with the rights that another tracked corpus, or the table of the documents, gives.
 CREATE OR REPLACE FUNCTION textsim._create_tracking_relations(corpus_id integer, like_corpus integer) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     -- A role that may read or write the documents may do the same with their clusters.
     PERFORM textsim._create_relation(r.kind, r.name, r.statement, 'textsim.' || CASE WHEN like_corpus IS NULL
@@ -207,14 +207,14 @@ BEGIN ATOMIC
 END;
 
 CREATE OR REPLACE FUNCTION textsim._make_tracking_functions(corpus_id integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     PERFORM textsim._make_function(format('textsim.%I', f.name), f.statement)
     FROM textsim._tracking_functions(corpus_id) f;
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim._drop_tracking(corpus_id integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     relation text;
     function regproc;
@@ -239,7 +239,7 @@ CREATE OR REPLACE FUNCTION textsim.track(
     corpus text, linkage text DEFAULT 'kept', threshold double precision DEFAULT NULL, mode text DEFAULT 'queue',
     keep_events interval DEFAULT '30 days')
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._exclude_rebuild(corpus);
     document regclass := 'textsim.document_' || c.id;
@@ -289,7 +289,7 @@ COMMENT ON FUNCTION textsim.track(text, text, double precision, text, interval)
     'Events are removed after the time keep_events; NULL keeps them. Raises an error if the corpus is tracked already.';
 
 CREATE OR REPLACE FUNCTION textsim.untrack(corpus text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     trigger record;

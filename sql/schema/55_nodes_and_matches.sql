@@ -41,7 +41,7 @@ END $$;
 -- An array, because the planner guesses ten elements, and so looks for them in a hash table. It would guess that a long
 -- log needs too large a table, and look through the whole log for each document.
 CREATE OR REPLACE FUNCTION textsim._logged_ids(corpus_id integer) RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN array(
         SELECT unnest(p.document_ids) FROM textsim.pending p
@@ -51,7 +51,7 @@ END $$;
 -- The stored documents among these that have nodes, with their hashes; a judged document has that of its id.
 CREATE OR REPLACE FUNCTION textsim._hashes_of(
     corpus_origin integer, documents integer[], OUT ids integer[], OUT hashes uuid[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     has_verdicts boolean := textsim._has_verdicts(corpus_origin);
 BEGIN
@@ -69,7 +69,8 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._move_to_nodes(
     c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT nodes integer[], OUT searched integer[],
     OUT old_nodes integer[], OUT old_firsts integer[], OUT neighbours integer[], OUT lost_firsts integer[])
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
 DECLARE
     left_nodes integer[];  -- the nodes that are left without documents
     changed integer[];
@@ -150,7 +151,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1000;
 CREATE OR REPLACE FUNCTION textsim._find_matches(
     c textsim.corpus, threshold double precision, nodes integer[], OUT lefts integer[], OUT rights integer[],
     OUT similarities double precision[], OUT crowded integer[], OUT full_nodes integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     changed integer[] := textsim._logged_ids(c.id);
     candidates record;
@@ -263,7 +264,7 @@ SET search_path = pg_catalog, pg_temp
 -- Each round looks its nodes up in the indexes.
 SET enable_seqscan = off
 SET enable_hashjoin = off
-SET enable_mergejoin = off AS $$
+SET enable_mergejoin = off SET jit = off AS $$
 DECLARE
     nodes integer[];
 BEGIN
@@ -288,7 +289,8 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._group_nodes(
     c textsim.corpus, linkage text, nodes integer[], outside integer[] DEFAULT '{}', OUT documents integer[],
     OUT representatives integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
 DECLARE
     numbered integer[];
     firsts integer[];

@@ -8,7 +8,7 @@
 
 -- Whether a pair of documents of a corpus was judged the same or different.
 CREATE OR REPLACE FUNCTION textsim._has_verdicts(corpus_origin integer) RETURNS boolean
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN EXISTS (
         SELECT FROM textsim.judgement j WHERE j.origin = corpus_origin AND j.verdict IN ('same', 'different'));
@@ -16,7 +16,7 @@ END $$;
 
 -- Whether a document was judged the same as another, or different.
 CREATE OR REPLACE FUNCTION textsim._is_judged(corpus_origin integer, document_key text) RETURNS boolean
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN EXISTS (
             SELECT FROM textsim.judgement j
@@ -44,7 +44,7 @@ RETURN shingle_count > 0 OR textsim._is_judged(corpus_origin, document_key);
 -- The keys that pairs with these verdicts connect with the keys: also the given keys that are in such a pair.
 CREATE OR REPLACE FUNCTION textsim._connected_keys(corpus_origin integer, keys text[], verdicts text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 BEGIN
     RETURN array(
         WITH RECURSIVE walk (key, is_judged) AS (
@@ -64,7 +64,8 @@ END $$;
 -- Nodes, and the nodes that judgements connect with their documents or with logged documents.
 CREATE OR REPLACE FUNCTION textsim._with_judged(corpus_origin integer, nodes integer[], logged integer[])
 RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
 DECLARE
     keys text[];
 BEGIN
@@ -92,7 +93,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._judged_links(corpus_origin integer, nodes integer[])
 RETURNS TABLE (a integer, b integer, is_same boolean)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
-SET enable_nestloop = off AS $$
+SET enable_nestloop = off SET jit = off AS $$
 DECLARE
     documents integer[] := array(SELECT n.document_id FROM textsim.node n WHERE n.node = ANY (nodes));
     keys text[] := textsim._connected_keys(corpus_origin, array(
@@ -125,7 +126,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._find_links(
     c textsim.corpus, threshold double precision, nodes integer[], OUT lefts integer[], OUT rights integer[],
     OUT similarities double precision[], OUT crowded integer[], OUT full_nodes integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     corpus_origin integer := coalesce(c.origin, c.id);
 BEGIN
@@ -148,7 +149,7 @@ END $$;
 -- Find and store the matches of nodes as judgements leave them, and return how many are new.
 CREATE OR REPLACE FUNCTION textsim._store_links(c textsim.corpus, threshold double precision, nodes integer[])
 RETURNS bigint
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     found record := textsim._find_links(c, threshold, nodes);
     stored record;
@@ -176,7 +177,8 @@ END $$;
 
 -- Give the judged documents that do not wait in the log nodes of their own, with their links.
 CREATE OR REPLACE FUNCTION textsim._place_judged(c textsim.corpus, threshold double precision) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
 DECLARE
     corpus_origin integer := coalesce(c.origin, c.id);
     documents integer[] := array(
@@ -194,7 +196,7 @@ END $$;
 -- The stored documents that a judgement of two keys concerns, and whether none is missing.
 CREATE OR REPLACE FUNCTION textsim._judged_documents(
     corpus_id integer, keys text[], OUT ids integer[], OUT are_all boolean)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     -- A contradiction changes the links of a whole group.
     concerned text[] := array(
@@ -209,7 +211,7 @@ END $$;
 -- Log the documents of a tracked corpus whose clusters a judgement may change.
 -- The roles that judge may have no right to lock the corpus.
 CREATE OR REPLACE FUNCTION textsim._log_judged() RETURNS trigger
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     judged textsim.judgement := coalesce(NEW, OLD);
     concerned record;

@@ -3,7 +3,8 @@
 -- The nodes that have a document after the first document of a lost node, given for each, if that was kept.
 -- No document follows a document that is not kept, or that is alone.
 CREATE OR REPLACE FUNCTION textsim._nodes_after_kept(nodes integer[], lost_firsts integer[]) RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
 BEGIN
     WITH kept AS MATERIALIZED (
         SELECT l.first
@@ -23,7 +24,8 @@ END $$;
 
 -- The nodes whose first documents are kept, among the nodes that match these nodes.
 CREATE OR REPLACE FUNCTION textsim._kept_neighbours(nodes integer[]) RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
 BEGIN
     SELECT coalesce(array_agg(f.node), '{}')
     FROM (
@@ -49,7 +51,8 @@ CREATE OR REPLACE FUNCTION textsim._followers(
     nodes integer[], documents integer[], representatives integer[], logged integer[], searched integer[],
     old_nodes integer[], old_firsts integer[], walks boolean)
 RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
 DECLARE
     followers integer[];
 BEGIN
@@ -99,7 +102,8 @@ CREATE OR REPLACE FUNCTION textsim._kept_groups(
     c textsim.corpus, logged integer[], changed integer[], searched integer[], old_nodes integer[],
     old_firsts integer[], OUT documents integer[], OUT representatives integer[], OUT clusters bigint[],
     OUT rests integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
 DECLARE
     nodes integer[] := '{}';
     followers integer[] := array(SELECT DISTINCT unnest(changed));
@@ -138,7 +142,8 @@ END $$;
 -- not decided after some steps is walked as a whole.
 CREATE OR REPLACE FUNCTION textsim._lost_parts(
     c textsim.corpus, logged integer[], neighbours integer[], OUT documents integer[], OUT parts integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
 DECLARE
     ends integer[];  -- by walk: the node where it began
     clusters bigint[];  -- by walk: the cluster of this node
@@ -257,7 +262,8 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._joined_groups(
     logged integer[], nodes integer[], searched integer[], lost integer[], lost_parts integer[],
     OUT documents integer[], OUT representatives integer[], OUT clusters bigint[], OUT rests integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
 DECLARE
     links record;
     -- By node that takes part: its piece.
@@ -353,7 +359,8 @@ END $$;
 
 -- Nodes, and all nodes of their stored clusters and of those of logged documents.
 CREATE OR REPLACE FUNCTION textsim._with_clusters(nodes integer[], logged integer[]) RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
 DECLARE
     documents integer[] := array(
         SELECT (
@@ -378,7 +385,7 @@ END $$;
 -- A judgement may cut one of two copies from a node, and then the other copy is no copy of it. So both ends are needed.
 CREATE OR REPLACE FUNCTION textsim._with_judged_clusters(corpus_origin integer, nodes integer[], logged integer[])
 RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     size integer;
 BEGIN
@@ -398,7 +405,7 @@ SET search_path = pg_catalog, pg_temp
 -- Each round looks its nodes up in the indexes.
 SET enable_seqscan = off
 SET enable_hashjoin = off
-SET enable_mergejoin = off AS $$
+SET enable_mergejoin = off SET jit = off AS $$
 BEGIN
     RETURN array(
         -- Whether a node is full is looked up once, although many of its neighbours are in the walk.
@@ -425,7 +432,8 @@ END $$;
 
 -- The nodes of documents whose cluster has other members than before.
 CREATE OR REPLACE FUNCTION textsim._regrouped_nodes(documents integer[], representatives integer[]) RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
 BEGIN
     RETURN array(
         SELECT DISTINCT (SELECT n.node FROM textsim.node n WHERE n.document_id = o.document_id)
@@ -451,7 +459,8 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._complete_groups(
     c textsim.corpus, logged integer[], changed integer[], neighbours integer[], OUT documents integer[],
     OUT representatives integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
 DECLARE
     origin integer := coalesce(c.origin, c.id);
     -- If a node is gone that a judgement cut from one of two copies, the two are copies now.

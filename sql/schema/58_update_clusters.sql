@@ -28,7 +28,8 @@
 CREATE OR REPLACE FUNCTION textsim._store_groups(
     documents integer[], representatives integer[], clusters bigint[], rests integer[])
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
 DECLARE
     -- By new cluster: its id, its representative and its size, and whether the id is new.
     ids bigint[];
@@ -169,7 +170,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._update_batch(
     c textsim.corpus, linkage text, threshold double precision, logged integer[])
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     corpus_origin integer := coalesce(c.origin, c.id);
     hashed record;
@@ -259,7 +260,7 @@ END $$;
 
 -- Whether the transaction that writes documents of a corpus updates their clusters.
 CREATE OR REPLACE FUNCTION textsim._is_inline(corpus_id integer) RETURNS boolean
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN EXISTS (
         SELECT FROM textsim.tracked t WHERE t.corpus_id = _is_inline.corpus_id AND t.mode = 'inline');
@@ -268,7 +269,7 @@ END $$;
 -- Update the clusters of documents that this transaction has logged.
 -- The writers of an attached table may have no right to write the tables of the corpus.
 CREATE OR REPLACE FUNCTION textsim._update_at_commit() RETURNS trigger
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     PERFORM textsim._update_clusters(c.name, true, NEW.id)
     FROM textsim.corpus c JOIN textsim.tracked t ON t.corpus_id = c.id WHERE c.id = NEW.corpus_id;
@@ -287,7 +288,7 @@ END $do$;
 
 -- The tracked corpus with a name, or an error; for NULL, all tracked corpora that the current role may write.
 CREATE OR REPLACE FUNCTION textsim._tracked_corpora(corpus text) RETURNS text[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF corpus IS NOT NULL THEN
         PERFORM textsim._tracking(textsim._corpus(corpus));

@@ -25,7 +25,7 @@ RETURN format($query$
 -- The rows of members_of().
 CREATE OR REPLACE FUNCTION textsim._members_of(corpus text, document_key text)
 RETURNS TABLE ( key text, cluster bigint, representative text, similarity double precision, crowded boolean)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
@@ -37,7 +37,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION textsim.members(corpus text)
 RETURNS TABLE ( key text, cluster bigint, representative text, similarity double precision, crowded boolean)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
@@ -57,7 +57,7 @@ COMMENT ON FUNCTION textsim.members(text)
 
 CREATE OR REPLACE FUNCTION textsim.members_of(corpus text, key text)
 RETURNS TABLE ( key text, cluster bigint, representative text, similarity double precision, crowded boolean)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 10
+LANGUAGE sql STABLE PARALLEL SAFE COST 10000 ROWS 10
 BEGIN ATOMIC
     SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim._members_of($1, $2) m;
 END;
@@ -67,7 +67,7 @@ COMMENT ON FUNCTION textsim.members_of(text, text)
     'tracked.';
 
 CREATE OR REPLACE FUNCTION textsim.match_pairs(corpus text) RETURNS TABLE (a text, b text, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
@@ -97,7 +97,7 @@ COMMENT ON FUNCTION textsim.match_pairs(text)
 CREATE OR REPLACE FUNCTION textsim.doubtful(
     corpus text, scope text DEFAULT NULL, max_results integer DEFAULT 100, siblings boolean DEFAULT false)
 RETURNS TABLE (a text, b text, similarity double precision, differs text[])
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._lock_corpus(corpus);
     part bigint := CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END;
@@ -143,7 +143,7 @@ COMMENT ON FUNCTION textsim.doubtful(text, text, integer, boolean)
 
 CREATE OR REPLACE FUNCTION textsim.cluster_of(corpus text, key text)
 RETURNS TABLE (cluster bigint, representative text, similarity double precision, crowded boolean)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
@@ -158,7 +158,7 @@ COMMENT ON FUNCTION textsim.cluster_of(text, text)
 
 CREATE OR REPLACE FUNCTION textsim.cluster_events(corpus text, after bigint DEFAULT 0)
 RETURNS TABLE (id bigint, at timestamptz, what text, cluster bigint, key text, other bigint)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN

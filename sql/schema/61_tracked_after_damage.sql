@@ -3,7 +3,7 @@
 -- This function and the next are patterns, as the functions that update clusters are.
 -- Log documents, all of a cluster in one entry: if their nodes are gone, a part of a cluster would lose its id.
 CREATE OR REPLACE FUNCTION textsim._log_whole_clusters(corpus_id integer, ids integer[]) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     INSERT INTO textsim.pending (kind, corpus_id, document_ids)
     SELECT 'cluster', corpus_id, array_agg(p.id ORDER BY p.id)
@@ -20,7 +20,7 @@ END $$;
 -- Remove the nodes and matches of a tracked corpus, mend its rows of clusters, and log all documents, so that the next
 -- update computes all anew, with the same ids.
 CREATE OR REPLACE FUNCTION textsim._mend_tracked(corpus_id integer) RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     documents integer[];
     updated bigint;
@@ -65,7 +65,7 @@ END $$;
 -- documents, and all documents are logged.
 -- A document that is gone, but still has a member row or an event, gets an id that no document has.
 CREATE OR REPLACE FUNCTION textsim._move_tracking(old integer, new integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     old_ids integer[];
     new_ids integer[];

@@ -19,7 +19,7 @@ END;
 CREATE OR REPLACE FUNCTION textsim._text_of(value anyelement) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
 SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 1 SET bytea_output = 'hex'
-SET xmloption = 'content' AS $$
+SET xmloption = 'content' SET jit = off AS $$
 BEGIN
     RETURN concat(value);
 END $$;

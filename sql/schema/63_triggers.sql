@@ -3,7 +3,7 @@
 
 -- Notify the workers, at most once in 20 milliseconds.
 CREATE OR REPLACE FUNCTION textsim._wake() RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     milliseconds bigint := extract(epoch FROM clock_timestamp()) * 1000;
 BEGIN
@@ -17,7 +17,7 @@ END $$;
 
 -- Log that the rows of an attached table with these keys changed; without keys, that the table must be compared.
 CREATE OR REPLACE FUNCTION textsim._enqueue(corpus_id integer, source_id integer, keys text[] DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
     VALUES (CASE WHEN keys IS NULL THEN 'compare' ELSE 'change' END, corpus_id, source_id, keys);
@@ -28,7 +28,8 @@ END $$;
 
 -- Forget that rows were set aside, because their writer indexes them. A worker that has locked an entry looks again itself.
 CREATE OR REPLACE FUNCTION textsim._forget_failures(source integer, row_keys text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
 BEGIN
     DELETE FROM textsim.pending p
     WHERE p.id IN (
@@ -53,7 +54,7 @@ CREATE OR REPLACE FUNCTION textsim._index_change(
     corpus_id integer, source integer, operation text, changed_table oid, old_key text, new_key text, body text,
     scope text, expires_at timestamptz, fault text)
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
 BEGIN
@@ -112,7 +113,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._check_transition_table(
     relation oid, trigger_name name, names name[] DEFAULT '{changed}')
 RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     has_table boolean := (
         SELECT names <@ ARRAY[t.tgnewtable, t.tgoldtable] FROM pg_trigger t
@@ -134,7 +135,7 @@ END $$;
 -- A dump of one table has its triggers, and in the database that restores it their functions may belong to another
 -- table.
 CREATE OR REPLACE FUNCTION textsim._is_own_trigger(source integer, relation oid, trigger_name name) RETURNS boolean
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF EXISTS (
         SELECT FROM textsim.source s
@@ -189,7 +190,7 @@ RETURN (
 -- becomes a time of UTC. A handler of errors begins a subtransaction, which a parallel worker must not do.
 CREATE OR REPLACE FUNCTION textsim._moment(value anyelement, kept double precision) RETURNS timestamptz
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
-SET datestyle = 'ISO' AS $$
+SET datestyle = 'ISO' SET jit = off AS $$
 BEGIN
     RETURN concat(value)::timestamptz + make_interval(secs => kept);
 EXCEPTION WHEN data_exception THEN
@@ -309,7 +310,7 @@ $body$, source.corpus_id, source.id, textsim._key_of(source, 'OLD'), source.text
 END;
 
 CREATE OR REPLACE FUNCTION textsim._make_trigger_function(source textsim.source) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     function text := format('textsim.%I()', '_changes_' || source.id);
 BEGIN
@@ -327,7 +328,7 @@ RETURN to_regprocedure(format('textsim.%I()', '_changes_' || source));
 -- The triggers that an attached table must have: the end of the name, the time and the clause.
 CREATE OR REPLACE FUNCTION textsim._trigger_events(source textsim.source)
 RETURNS TABLE (name text, timing text, clause text)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     -- Transition tables do not work here: partitions can be written directly, without their parent.
     by_row boolean := source.mode = 'inline' OR (

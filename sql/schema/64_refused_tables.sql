@@ -156,7 +156,7 @@ RETURN coalesce(
 -- The reason why no role can index an attached table, or NULL.
 -- The same checks as in attach: the table may have been altered since.
 CREATE OR REPLACE FUNCTION textsim._table_fault(source textsim.source) RETURNS text
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN coalesce(textsim._relation_fault(source.relation),
         'its ' || textsim._columns_fault(

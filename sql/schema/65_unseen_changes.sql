@@ -63,7 +63,8 @@ END;
 
 -- Store the shape of a table, if everything that triggers missed has been logged.
 CREATE OR REPLACE FUNCTION textsim._note_shape(number integer, before text[], after text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET jit = off AS $$
 BEGIN
     PERFORM textsim._check_session_of_source(number);
     UPDATE textsim.source s SET shape = after WHERE s.id = number AND s.shape = before;
@@ -71,7 +72,7 @@ END $$;
 
 -- Log the keys that a query returns, which reads an attached table or one of its partitions.
 CREATE OR REPLACE FUNCTION textsim._log_keys(source textsim.source, relation regclass, query text) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     PERFORM set_config('lock_timeout', '100ms', true);
     EXECUTE format('LOCK TABLE ONLY %s IN ACCESS SHARE MODE', relation);
@@ -101,7 +102,7 @@ RETURN (
 
 -- Log the changes of an attached table that triggers may have missed; whether there are such changes.
 CREATE OR REPLACE FUNCTION textsim._compare_changed(number integer) RETURNS boolean
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     source textsim.source;
     current_shape text[];

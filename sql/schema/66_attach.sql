@@ -6,7 +6,7 @@
 -- The server parses the condition as that of an index on an empty temporary table. So it has immutable functions
 -- and no subqueries, and the catalog has it in a form that means the same whoever reads it.
 CREATE OR REPLACE FUNCTION textsim._filter_index(relation regclass, row_filter text) RETURNS regclass
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     one_statement refcursor;
 BEGIN
@@ -30,7 +30,7 @@ END $$;
 -- The condition of an index, which is the row filter of a table, with its columns; an error if it uses code of a user.
 CREATE OR REPLACE FUNCTION textsim._read_filter(
     relation regclass, filter regclass, OUT condition text, OUT columns name[], OUT types text[])
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     -- The server notes no dependence on what it needs itself, such as the functions of pg_catalog.
     foreign_object text := (
@@ -65,7 +65,8 @@ RETURNS textsim.source
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 -- The settings of textsim._text_of: the server prints the constants of the row filter, and parses them again.
 SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' SET datestyle = 'ISO' SET intervalstyle = 'postgres'
-SET extra_float_digits = 1 SET bytea_output = 'hex' SET xmloption = 'content' SET quote_all_identifiers = off AS $$
+SET extra_float_digits = 1 SET bytea_output = 'hex' SET xmloption = 'content' SET quote_all_identifiers = off
+SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     source textsim.source;
@@ -148,7 +149,8 @@ END $$;
 
 -- Mark a table as attached, if its triggers are in place; compare: log that all its rows must be indexed.
 CREATE OR REPLACE FUNCTION textsim._activate_source(source integer, compare boolean) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET jit = off AS $$
 DECLARE
     activated textsim.source;
 BEGIN
@@ -171,7 +173,8 @@ END $$;
 
 -- Mark a table without triggers as detached; its documents stay.
 CREATE OR REPLACE FUNCTION textsim._release_source(number integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET jit = off AS $$
 DECLARE
     function regproc;
 BEGIN
@@ -208,7 +211,7 @@ END;
 
 -- Detach a dropped table, remove its documents, and return their number; NULL if there is no such table.
 CREATE OR REPLACE FUNCTION textsim._release_dropped(number integer) RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus;
     documents bigint;
@@ -224,7 +227,7 @@ END $$;
 
 -- Raise an error unless the caller has the rights of the table's owner.
 CREATE OR REPLACE FUNCTION textsim._check_owner(relation regclass, action text) RETURNS void
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE') THEN
         RAISE EXCEPTION 'only the owner of table % may % it', relation, action
@@ -242,7 +245,7 @@ END $$;
 
 -- Lock a table with its partitions; while that fails, let waiting writers go first.
 CREATE OR REPLACE FUNCTION textsim._lock_tree(relation regclass, against_readers boolean) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     -- Shorter than deadlock_timeout (by default 1 s): we give way before the server ends a writer.
     patience text := '500ms';
@@ -333,7 +336,7 @@ END;
 -- Remove the documents of a table whose row has other words or another scope, or is gone; the keys of those of them that
 -- were forced and still have their words.
 CREATE OR REPLACE FUNCTION textsim._remove_changed(c textsim.corpus, source textsim.source) RETURNS text[]
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     ids integer[];
     forced text[];
@@ -365,7 +368,8 @@ END $$;
 -- the documents that they match stood beside them.
 CREATE OR REPLACE FUNCTION textsim._index_existing(c textsim.corpus, source textsim.source, force boolean)
 RETURNS text[]
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
 DECLARE
     forced text[];
     existing record;
@@ -409,7 +413,7 @@ CREATE OR REPLACE FUNCTION textsim.attach(
     expires_column name DEFAULT NULL, row_filter text DEFAULT NULL, key_columns name[] DEFAULT NULL,
     replace boolean DEFAULT false)
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     source textsim.source;
@@ -529,7 +533,7 @@ COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name,
     'rows stay as they are, forced ones too.';
 
 CREATE OR REPLACE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     source integer := (

@@ -96,7 +96,7 @@ END $$;
 
 -- About how many bytes this number of documents, stored as text, would save with ids of their words.
 CREATE OR REPLACE FUNCTION textsim._saved_by_ids(c textsim.corpus, documents bigint) RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     saved double precision;
 BEGIN
@@ -248,7 +248,7 @@ END;
 
 -- Why a corpus or its tables cannot be written, why changes are missed, and what workers left because of an error.
 CREATE OR REPLACE FUNCTION textsim._corpus_problems(c textsim.corpus) RETURNS SETOF text
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN QUERY SELECT o.object || ' ' || o.problem FROM textsim._owner_problems(c) o;
     RETURN QUERY
@@ -274,7 +274,7 @@ END $$;
 
 -- Raise a warning for each attached table that must still be compared with its documents.
 CREATE OR REPLACE FUNCTION textsim._warn_unindexed(c textsim.corpus) RETURNS void
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     source textsim.source;
 BEGIN
@@ -298,7 +298,7 @@ RETURN (
 -- The work of scopes(), because a plpgsql parameter and column cannot both be named scope.
 CREATE OR REPLACE FUNCTION textsim._scopes(corpus text, of_scope text)
 RETURNS TABLE (scope text, indexed bigint, as_text bigint)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
@@ -325,7 +325,7 @@ END $$;
 -- statement about a thousand corpora would hold locks of all their tables and indexes.
 CREATE OR REPLACE FUNCTION textsim._count_documents(
     c textsim.corpus, pattern text DEFAULT 'document', OUT documents bigint, OUT is_estimate boolean)
-LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     relation text := format('%s_%s', pattern, c.id);
     condition text := CASE pattern WHEN 'document' THEN textsim._alive(c, 'd') END;
@@ -347,7 +347,7 @@ END $$;
 
 -- The number of rows without a document plus documents without a row; an estimate for tables over 8 MB.
 CREATE OR REPLACE FUNCTION textsim._differing_rows(source textsim.source, OUT rows bigint)
-LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     documents regclass := format('textsim.%I', 'document_' || source.corpus_id);
     readable boolean := textsim._source_fault(source) IS NULL;
@@ -386,8 +386,8 @@ RETURNS TABLE (
     pending_age interval, failed bigint, problems text[], as_text bigint, saved_by_ids bigint,
     linkage text, tracked_threshold double precision, outdated bigint, outdated_since timestamptz,
     crowded bigint, indexed_is_estimate boolean, notes text[])
-LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 1
-SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE COST 10000 ROWS 1
+SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     compared bigint;
@@ -442,7 +442,7 @@ COMMENT ON FUNCTION textsim.status(text)
 
 CREATE OR REPLACE FUNCTION textsim.scopes(corpus text, scope text DEFAULT NULL)
 RETURNS TABLE (scope text, indexed bigint, as_text bigint)
-LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000
+LANGUAGE sql STABLE PARALLEL SAFE COST 10000 ROWS 1000
 BEGIN ATOMIC
     SELECT s.scope, s.indexed, s.as_text FROM textsim._scopes($1, $2) s;
 END;

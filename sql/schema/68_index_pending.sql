@@ -4,7 +4,7 @@
 
 -- Detach dropped tables and log changes that triggers missed.
 CREATE OR REPLACE FUNCTION textsim._prepare_indexing(corpus text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     removed bigint;
@@ -70,7 +70,7 @@ END $$;
 
 -- Raise a warning about a table that is left because of an error.
 CREATE OR REPLACE FUNCTION textsim._warn_left(number integer, error text) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RAISE WARNING 'table % is not indexed: %',
         (SELECT s.relation FROM textsim.source s WHERE s.id = number), error
@@ -79,7 +79,7 @@ END $$;
 
 -- Lock an attached table against ALTER TABLE; an error if this role cannot index it.
 CREATE OR REPLACE FUNCTION textsim._hold_source(number integer) RETURNS textsim.source
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     source textsim.source;
     fault text;
@@ -104,7 +104,7 @@ END $$;
 -- The texts, scopes, expiries and faults of a table for these keys; NULL for a key without a row.
 CREATE OR REPLACE FUNCTION textsim._rows_of(source textsim.source, keys text[])
 RETURNS TABLE (key text, body text, scope text, expires_at timestamptz, fault text)
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN QUERY EXECUTE format($query$
         SELECT q.key, r.*
@@ -160,7 +160,7 @@ END $$;
 -- keys without a row.
 CREATE OR REPLACE FUNCTION textsim._next_page(
     number integer, of_documents boolean, after text, OUT keys text[], OUT last text, OUT is_left boolean)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     source textsim.source;
     has_document text;
@@ -223,7 +223,7 @@ CREATE OR REPLACE FUNCTION textsim._index_row(
     c textsim.corpus, source integer, document_key text, body text, scope text, expires_at timestamptz, row_fault text,
     owner integer)
 RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     fault text := coalesce(row_fault, textsim._document_fault(document_key, body), textsim._scope_fault(c, scope));
     other regclass := (
@@ -250,7 +250,7 @@ END $$;
 -- Make documents equal to their rows, and log words that need ids. False if another transaction interfered, or an error
 -- must be looked for in fewer keys; NULL after an error of the whole table, of which it warns.
 CREATE OR REPLACE FUNCTION textsim._index_rows(number integer, keys text[]) RETURNS boolean
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     source textsim.source;
     c textsim.corpus;
@@ -316,7 +316,7 @@ END $$;
 
 -- Add the words of documents to the dictionary; the transaction must write nothing else.
 CREATE OR REPLACE FUNCTION textsim._add_words(corpus text, keys text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
@@ -337,7 +337,7 @@ END $$;
 
 -- Replace the normal forms of documents by word ids.
 CREATE OR REPLACE FUNCTION textsim._replace_normal_forms(corpus text, keys text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     waiting record;
@@ -380,7 +380,7 @@ END;
 
 -- Raise a notice about log entries that index_pending left.
 CREATE OR REPLACE FUNCTION textsim._report_unfinished(corpus text) RETURNS void
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     leased bigint := (

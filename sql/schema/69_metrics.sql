@@ -47,7 +47,7 @@ END;
 -- How many locks of a unique corpus sessions hold, and for how many they wait.
 CREATE OR REPLACE FUNCTION textsim._unique_locks(c textsim.corpus, OUT state text, OUT locks bigint)
 RETURNS SETOF record
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN QUERY
     SELECT s.state, count(l.locktype)
@@ -69,7 +69,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._merge_figures(
     c textsim.corpus, OUT refused_twins bigint, OUT clustered bigint, OUT doubtful bigint,
     OUT doubtful_age double precision)
-LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     counter regclass := to_regclass(format('textsim.twin_%s_seq', c.id));
 BEGIN
@@ -106,7 +106,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION textsim._corpus_metrics(c textsim.corpus)
 RETURNS TABLE (name text, labels jsonb, value double precision)
-LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     document regclass := to_regclass('textsim.document_' || c.id);
     event regclass := to_regclass('textsim.cluster_event_' || c.id);
@@ -159,7 +159,7 @@ END $$;
 
 -- A container gives each worker the same process id, and the row of a killed worker can stay for ten minutes.
 CREATE OR REPLACE FUNCTION textsim._worker_metrics() RETURNS TABLE (name text, labels jsonb, value double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN QUERY
     SELECT 'textsim_workers_running', '{}'::jsonb, count(*)::float8

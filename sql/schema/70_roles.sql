@@ -57,7 +57,7 @@ RETURN textsim._check_writer((SELECT s.corpus_id FROM textsim.source s WHERE s.i
 -- Let a role write these tables of corpora, and the tables that all corpora share.
 CREATE OR REPLACE FUNCTION textsim._grant_writing(role regrole, relations regclass[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-SET quote_all_identifiers = off AS $$
+SET quote_all_identifiers = off SET jit = off AS $$
 BEGIN
     EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, textsim.judgement, %s TO %s', (
         SELECT string_agg(r::text, ', ') FROM unnest(relations) r WHERE r::text !~ '^textsim.word'), role);
@@ -89,7 +89,7 @@ RETURN array(
     ORDER BY r.oid);
 
 CREATE OR REPLACE FUNCTION textsim.grant_reader(role regrole) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     PERFORM textsim._check_given('the role', role IS NOT NULL);
     EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
@@ -100,7 +100,7 @@ COMMENT ON FUNCTION textsim.grant_reader(regrole)
     IS 'Lets a role search every corpus, including corpora that are created later.';
 
 CREATE OR REPLACE FUNCTION textsim.grant_reader(role regrole, corpus text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     -- Without the patterns, because new corpora copy the rights of the patterns, and without the parent of all
@@ -122,7 +122,7 @@ COMMENT ON FUNCTION textsim.grant_reader(regrole, text)
     'names and settings.';
 
 CREATE OR REPLACE FUNCTION textsim.grant_writer(role regrole) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     PERFORM textsim.grant_reader(role);
     PERFORM textsim._grant_writing(role, textsim._corpus_tables());
@@ -132,7 +132,7 @@ COMMENT ON FUNCTION textsim.grant_writer(regrole)
     'workers.';
 
 CREATE OR REPLACE FUNCTION textsim.grant_writer(role regrole, corpus text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
@@ -143,7 +143,7 @@ COMMENT ON FUNCTION textsim.grant_writer(regrole, text)
     IS 'Lets a role search and write one corpus, judge its documents, attach tables that it owns, and run workers.';
 
 CREATE OR REPLACE FUNCTION textsim.revoke_all(role regrole) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     objects text;
 BEGIN
@@ -159,7 +159,7 @@ COMMENT ON FUNCTION textsim.revoke_all(regrole)
 
 -- pg_dump keeps the owners of a corpus's tables, but not those of an extension's members.
 CREATE OR REPLACE FUNCTION textsim.set_owner(role regrole) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     object text;
 BEGIN

@@ -20,7 +20,7 @@ COMMENT ON TABLE textsim.installed
 -- With these settings the server prints every definition alike. Comments and rights of tables may be changed freely.
 CREATE OR REPLACE FUNCTION textsim._catalog() RETURNS SETOF textsim.installed
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
-SET standard_conforming_strings = on SET intervalstyle = postgres SET bytea_output = hex AS $$
+SET standard_conforming_strings = on SET intervalstyle = postgres SET bytea_output = hex SET jit = off AS $$
 BEGIN
     RETURN QUERY
     WITH relation AS (
@@ -64,7 +64,7 @@ END $$;
 
 -- The objects of the schema that are missing or changed, and what mends them.
 CREATE OR REPLACE FUNCTION textsim._wrong_objects() RETURNS TABLE (kind text, name text, detail text, remedy text)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN QUERY
     SELECT i.kind, i.name, CASE WHEN c.hash IS NULL THEN 'it does not exist' ELSE 'it is not as it was installed' END,
@@ -89,7 +89,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._wrong_objects(c textsim.corpus)
 RETURNS TABLE (kind text, name text, detail text, remedy text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
-SET standard_conforming_strings = on AS $$
+SET standard_conforming_strings = on SET jit = off AS $$
 DECLARE
     is_tracked boolean := EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = c.id);
     missing constant text := 'it does not exist';

@@ -8,7 +8,6 @@ from itertools import product
 import pytest
 from psycopg import errors as pg
 
-from tests.support.catalog import expected_settings
 from tests.support.roles import FOX, Stage, rows_and_rights
 from tests.support.sampling import sample
 
@@ -67,7 +66,7 @@ def test_every_function_fixes_where_names_are_looked_up(stage: Stage) -> None:
     assert sum(row[1] for row in functions) >= 5
     for name, definer, language, settings, parsed, _, _ in functions:
         if definer or language != "sql":
-            assert settings == expected_settings(name), name
+            assert "search_path=pg_catalog, pg_temp" in settings, name
         else:
             assert parsed, name
         assert language in ("sql", "plpgsql"), name

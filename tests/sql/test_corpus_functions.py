@@ -8,7 +8,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.support.catalog import expected_settings
+from tests.support.catalog import check_settings
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 
@@ -70,7 +70,7 @@ def test_the_functions_state_volatility_settings_and_rights(
 ) -> None:
     db.create_corpus("c")
     for name, _, settings, volatile, parallel, definer, rights in functions(connection):
-        assert settings == expected_settings(name)
+        check_settings(name, settings, plans=True)
         assert (volatile, parallel) == (("v", "u") if "._write_" in name else ("s", "s"))
         assert not definer
         assert rights is None  # the tables are protected, so a call needs no right of its own

@@ -26,12 +26,6 @@ WITHOUT_SCANS = re.compile(
 )
 """Matches functions whose plans were made when the table was empty, and are used when it is full."""
 
-WITHOUT_JIT = re.compile(
-    r"(?:textsim\.)?(?:_remove_documents|_delete_locked|_uncompared|_unequal_keys|_claim|_ready_entries|_pending_batch"
-    r"|_lease_entries|_delete_entries|_expire|_logged_documents|_waiting|_replaced_ids|_update_clusters)\("
-)
-"""Matches functions that forbid plans: their costs are huge, so the server would compile them."""
-
 WALKS_INDEX = re.compile(
     r"(?:textsim\.)?(?:_claim|_ready_entries|_expire|_logged_documents|_waiting)\("
 )
@@ -118,8 +112,19 @@ TEXT_SETTINGS = [
 """The settings that change the text of a value."""
 
 
-def expected_settings(function: str) -> list[str]:
-    """Return the settings that a plpgsql function must have; function: its name and types."""
+def check_settings(function: str, settings: list[str], plans: bool) -> None:
+    """Check the settings of a plpgsql function; function: its name and types.
+
+    plans: whether it may read tables. Its statements have high costs, for example because a setting
+    forbids the only plan, so a server with JIT would compile them for half a second.
+    """
+    assert ("jit=off" in settings) == plans, function
+    assert [each for each in settings if each != "jit=off"] == _expected_settings(function), (
+        function
+    )
+
+
+def _expected_settings(function: str) -> list[str]:
     settings = ["search_path=pg_catalog, pg_temp"]
     if CORPUS_FUNCTION.match(function) or PLANNED_ONCE.match(function):
         settings.append("plan_cache_mode=force_generic_plan")
@@ -134,8 +139,6 @@ def expected_settings(function: str) -> list[str]:
         settings.append("enable_nestloop=off")
     if "_update_clusters(" in function:
         settings += ["enable_hashjoin=on", "enable_mergejoin=on"]
-    if WITHOUT_JIT.match(function):
-        settings.append("jit=off")
     if (
         "_connected_nodes" in function
         or "_touching_nodes" in function

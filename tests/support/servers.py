@@ -198,13 +198,14 @@ def embedded_version(version: int) -> str:
 
 
 @contextmanager
-def run_server(programs: Path, folder: Path, *more_settings: str) -> Iterator[str]:
+def run_server(programs: Path, folder: Path, *settings: str) -> Iterator[str]:
     """Run a server of these programs, with its data and its socket in the folder.
 
-    Its commits are not durable. The path of the folder must be short enough for a socket.
+    All other settings are those of initdb, as on most servers of users: JIT is on. The path of the
+    folder must be short enough for a socket.
     """
     _make_data(folder, programs / "initdb", "-N", "-E", "UTF8", "-U", "postgres", "-A", "trust")
-    with run_data(programs, folder, *more_settings) as url:
+    with run_data(programs, folder, *settings) as url:
         yield url
 
 
@@ -242,8 +243,7 @@ def _user() -> str | None:
 def run_data(programs: Path, folder: Path, *more_settings: str) -> Iterator[str]:
     """Run a server with the data in the folder."""
     data = folder / "data"
-    settings = ["listen_addresses=", f"unix_socket_directories={data}", "fsync=off", "port=5432"]
-    settings.append("jit=off")  # a short query waits for the compiler for a second
+    settings = ["listen_addresses=", f"unix_socket_directories={data}", "port=5432"]
     options = [part for setting in [*settings, *more_settings] for part in ("-c", setting)]
     log = folder / "log"
     with log.open("wb") as output:

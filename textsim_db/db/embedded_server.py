@@ -323,8 +323,6 @@ checkpoint_timeout = 15min
 # The log is flushed while a batch is being written, so that its COMMIT waits only for the end.
 wal_writer_delay = 10ms
 random_page_cost = 1.1
-# Compiling a query would take longer than the query.
-jit = off
 # Only this user may connect, even if the socket is in a shared folder.
 unix_socket_permissions = 0700
 """

@@ -1,0 +1,104 @@
+"""SQL on a server with the settings of initdb, beside the same server with its JIT compiler off.
+
+    TEXTSIM_DATABASE_URL=... python -m benchmarks.default_server [--documents 20000] [--calls 200] [--record]
+
+The server compiles a statement whose estimated cost is high, which takes half a second. It fills an exact
+corpus and one with bands, in sizes from 1 document on. Two sessions ask each statement in turns. The
+figures are processor times of the server, which other work of the machine changes little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import psutil
+import psycopg
+
+from benchmarks.generate import documents
+from benchmarks.harness import Bench, Connection, Figures, fresh_database, options, publish
+
+KINDS: dict[str, dict[str, Any]] = {
+    "exact": {"recall": 1.0, "threshold": 0.6, "shingle": "word:2", "passages": 13},
+    "char:4": {"recall": 1.0, "threshold": 0.6, "shingle": "char:4"},
+    "bands": {"threshold": 0.7, "passages": 13},
+}
+STATEMENTS = {
+    "matches, with a match": "SELECT count(*) FROM textsim.matches({name}, %(hit)s)",
+    "matches, without": "SELECT count(*) FROM textsim.matches({name}, %(other)s)",
+    "neighbours": "SELECT count(*) FROM textsim.neighbours({name}, %(first)s)",
+    "nearest": "SELECT count(*) FROM textsim.nearest({name}, %(hit)s, 1)",
+    "passages": "SELECT count(*) FROM textsim.passages({name}, %(hit)s)",
+    "add_unique, a twin": "SELECT textsim.add_unique({name}, %(key)s, %(hit)s)",
+    "add_unique, no twin": "SELECT textsim.add_unique({name}, %(key)s, %(other)s)",
+    "pairs": "SELECT count(*) FROM textsim.pairs({name}, 0.9)",
+    "insert inline, no twin": "INSERT INTO {table} VALUES (%(key)s, %(other)s)",
+}
+WORDS = 60
+
+
+def fill(bench: Bench, kind: str, size: int) -> tuple[str, str]:
+    """Create a unique corpus with passages of a size, with an attached table; return both names."""
+    name = f"{kind} {size}".replace(":", "")
+    table = name.replace(" ", "_")
+    corpus = bench.db.create_corpus(name, is_unique=True, **KINDS[kind])
+    corpus.add_many(documents(size, WORDS, planted=0.0))
+    bench.connection.execute(f"CREATE TABLE {table} (id text PRIMARY KEY, body text)".encode())
+    corpus.attach(table, "id", "body", "inline")
+    bench.connection.execute("ANALYZE")
+    return name, table
+
+
+def ask(connection: Connection, statement: str, values: Mapping[str, str]) -> None:
+    """Ask a statement once; its transaction is rolled back, so both sides find the same rows."""
+    with connection.transaction(force_rollback=True):
+        connection.execute(statement.encode(), values)
+
+
+def seconds(connection: Connection) -> float:
+    """Return the processor time of the process that serves a connection."""
+    return sum(psutil.Process(connection.info.backend_pid).cpu_times()[:2])
+
+
+def measure(bench: Bench, kind: str, size: int, calls: int) -> Iterator[tuple[str, Figures]]:
+    """Yield each statement with its processor time by default and without JIT, in ms, and the ratio."""
+    name, table = fill(bench, kind, size)
+    (first, text), *_ = documents(1, WORDS, planted=0.0)
+    warm, *others = [each for _, each in documents(calls + 1, WORDS, planted=0.0, seed=99)]
+    with psycopg.connect(bench.db.url) as default, psycopg.connect(bench.db.url) as without:
+        without.execute("SET jit = off")
+        without.commit()
+        for label, statement in STATEMENTS.items():
+            if label == "passages" and "passages" not in KINDS[kind]:
+                continue
+            filled = statement.format(name=f"'{name}'", table=table)
+            values = {"first": first, "hit": f"{text} and now", "key": "new"}
+            sides = (default, without)
+            for side in sides:
+                ask(side, filled, values | {"other": warm})
+            before = [seconds(side) for side in sides]
+            for number, other in enumerate(others):
+                for side in sides[:: -1 if number % 2 else 1]:
+                    ask(side, filled, values | {"other": other})
+            on, off = (seconds(side) - start for side, start in zip(sides, before, strict=True))
+            yield label, {"default": on * 1e3 / calls, "off": off * 1e3 / calls, "ratio": on / off}
+
+
+def main() -> None:
+    parser = options(__doc__, documents=20_000, calls=200)
+    arguments = parser.parse_args()
+    sizes = [size for size in (1, 1000, 20_000, 200_000, 1_000_000) if size <= arguments.documents]
+    figures: Figures = {}
+    rows = [["corpus", "documents", "statement", "default, ms", "JIT off, ms", "ratio"]]
+    with fresh_database() as bench:
+        for kind in KINDS:
+            for size in sizes:
+                for label, each in measure(bench, kind, size, arguments.calls):
+                    figures[f"{kind} {size} {label}"] = each
+                    rows.append([kind, f"{size:,}", label, *(f"{v:.2f}" for v in each.values())])
+                    print(*rows[-1], sep=" | ", flush=True)
+    publish(arguments.record, "default_server", figures, {"default_server": rows})
+
+
+if __name__ == "__main__":
+    main()
