@@ -1,10 +1,10 @@
 """SQL on a server with the settings of initdb, beside the same server with its JIT compiler off.
 
-    TEXTSIM_DATABASE_URL=... python -m benchmarks.default_server [--documents 20000] [--calls 200] [--record]
+    python -m benchmarks.default_server [--documents 20000] [--calls 200] [--record]
 
-The server compiles a statement whose estimated cost is high, which takes half a second. It fills an exact
-corpus and one with bands, in sizes from 1 document on. Two sessions ask each statement in turns. The
-figures are processor times of the server, which other work of the machine changes little.
+The server compiles a statement whose estimated cost is high, which takes half a second. The benchmark
+fills exact corpora and one with bands, in sizes from 1 document on. Two sessions ask each statement in
+turns. The figures are processor times of the server, which other work of the machine changes little.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ def measure(bench: Bench, kind: str, size: int, calls: int) -> Iterator[tuple[st
 
 
 def main() -> None:
+    """Print a row for each statement as soon as it is measured."""
     parser = options(__doc__, documents=20_000, calls=200)
     arguments = parser.parse_args()
     sizes = [size for size in (1, 1000, 20_000, 200_000, 1_000_000) if size <= arguments.documents]

@@ -1,8 +1,8 @@
 """Run the tests on a server of any version: python -m tests.own_postgres PG_BIN [ARGUMENT]...
 
 PG_BIN is a folder with initdb and postgres, such as /usr/lib/postgresql/15/bin; the arguments are
-passed to pytest. The server listens on a socket in a temporary folder, and ends with the tests. Its other
-settings are those of initdb, so JIT is on where the programs have it.
+passed to pytest. The server listens on a socket in a temporary folder, and ends with the tests. Its
+other settings are those of initdb, so JIT is on where the programs have it.
 """
 
 from __future__ import annotations

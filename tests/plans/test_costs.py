@@ -67,7 +67,7 @@ def test_cheap_conditions_come_first(posts: Connection, statement: str) -> None:
 
 
 def test_functions_that_search_say_what_they_cost(posts: Connection) -> None:
-    """Public functions of a corpus that read it: an operator costs 1, a look-up in an index some 3,000."""
+    """An operator costs 1, and a look-up in an index some 3,000."""
     cheap = posts.execute(
         """
         SELECT p.oid::regprocedure::text FROM pg_proc p
