@@ -102,7 +102,7 @@ class DocumentNotFound(TextsimError, LookupError):
 
 
 class RecipeError(TextsimError):
-    """The installed version of textsim-db does not compute the signatures of the corpus."""
+    """The installed version of textsim-db does not compute the corpus, or ignores a setting of it."""
 
 
 class Misfit(NamedTuple):

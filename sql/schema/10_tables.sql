@@ -18,6 +18,11 @@ COMMENT ON SCHEMA textsim IS 'near-duplicate text search (textsim-db)';
 
 -- Corpora. Each row has all settings, because no default may change the meaning of stored signatures.
 
+-- The kinds of guards, in the order in which a corpus has them.
+CREATE OR REPLACE FUNCTION textsim._guard_kinds() RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN '{numbers,negations,words}'::text[];
+
 CREATE TABLE IF NOT EXISTS textsim.corpus (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL UNIQUE CHECK (name <> ''),
@@ -40,7 +45,7 @@ CREATE TABLE IF NOT EXISTS textsim.corpus (
     boilerplate double precision CHECK (boilerplate > 0 AND boilerplate < 1),
     passages integer CHECK (passages BETWEEN 4 AND 1000),
     common_passages boolean NOT NULL DEFAULT false CHECK (passages IS NOT NULL OR NOT common_passages),
-    guards text[] NOT NULL DEFAULT '{}' CHECK (guards <@ '{numbers,negations,words}'),
+    guards text[] NOT NULL DEFAULT '{}' CHECK (guards <@ textsim._guard_kinds()),
     guard_words text[] NOT NULL DEFAULT '{}' CHECK (('words' = ANY (guards)) = (guard_words <> '{}')),
     base bigint NOT NULL CHECK (base >= 0),
     golden_signature integer[] NOT NULL,
@@ -97,7 +102,7 @@ COMMENT ON COLUMN textsim.corpus.passages
 COMMENT ON COLUMN textsim.corpus.common_passages
     IS 'whether passages are found although all their shingles are common';
 COMMENT ON COLUMN textsim.corpus.guards
-    IS 'what two texts must share, besides being similar, to be merged: numbers, negations or words';
+    IS 'what two texts must share, besides being similar, to be merged: see create_corpus()';
 COMMENT ON COLUMN textsim.corpus.guard_words IS 'the words of the guard words, in normal form, sorted';
 COMMENT ON COLUMN textsim.corpus.base IS 'seed of the first round of hashing, computed from seed';
 COMMENT ON COLUMN textsim.corpus.golden_signature

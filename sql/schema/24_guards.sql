@@ -89,8 +89,8 @@ DECLARE
     kinds text[] := '{}';
     kind text;
 BEGIN
-    FOREACH kind IN ARRAY '{numbers,negations,words}'::text[] LOOP
-        IF kind = ANY (guards) AND textsim._guard_lines(ARRAY[kind], guard_words, form)
+    FOREACH kind IN ARRAY guards LOOP
+        IF textsim._guard_lines(ARRAY[kind], guard_words, form)
             <> textsim._guard_lines(ARRAY[kind], guard_words, other_form)
         THEN
             kinds := kinds || kind;

@@ -236,7 +236,7 @@ END $$;
 -- An object of a corpus belongs to the owner of the schema, whose rights the trigger functions have.
 CREATE OR REPLACE FUNCTION textsim._make_function(function text, definition text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET jit = off AS $$
+SET quote_all_identifiers = off SET jit = off AS $$
 BEGIN
     BEGIN
         EXECUTE definition;

@@ -188,8 +188,8 @@ BEGIN
         WHEN stop_words IS NULL OR array_position(stop_words, NULL) IS NOT NULL THEN 'stop_words or one of them is NULL'
         WHEN guard_words IS NULL OR array_position(guard_words, NULL) IS NOT NULL THEN
             'guard_words or one of them is NULL'
-        WHEN guards IS NULL OR NOT guards <@ '{numbers,negations,words}' THEN
-            format('guards is %L; expected any of numbers, negations and words', guards)
+        WHEN guards IS NULL OR NOT guards <@ textsim._guard_kinds() THEN
+            format('guards is %L; expected any of %s', guards, array_to_string(textsim._guard_kinds(), ', '))
         WHEN ('words' = ANY (guards)) <> (guard_words <> '{}') THEN
             'the guard "words" and guard_words go together; set both, or neither'
     END;
@@ -203,7 +203,7 @@ BEGIN
         recall := textsim._pair_recall(threshold, bands, rows);
     END IF;
     c.guards := array(
-        SELECT g FROM unnest('{numbers,negations,words}'::text[]) WITH ORDINALITY k (g, place)
+        SELECT g FROM unnest(textsim._guard_kinds()) WITH ORDINALITY k (g, place)
         WHERE g = ANY (guards) ORDER BY place);
     c.guard_words := textsim._distinct_words(guard_words);
     -- A word that a guard counts is no stop word.

@@ -36,7 +36,8 @@ def test_everything_stored_stays_and_can_be_used(server: Server, release: Releas
             upgraded = rows_and_rights(stage)
             for name in stored.keys() - {"textsim.alembic_version", "textsim.installed", "rights"}:
                 assert upgraded[name] == stored[name], name
-            assert set(stored["rights"]) <= set(upgraded["rights"])
+            dropped = {("function", "textsim._record_catalog()", None)}
+            assert set(stored["rights"]) - dropped <= set(upgraded["rights"])
         check_functions(stage)
         use_everything(stage)
 

@@ -92,9 +92,9 @@ def test_a_corpus_of_another_recipe_is_refused(db: ts.Database, connection: Conn
 def test_a_column_that_nobody_sets_takes_its_default(
     db: ts.Database, connection: Connection
 ) -> None:
-    connection.execute("ALTER TABLE textsim.corpus ADD later integer")
-    connection.execute("ALTER TABLE textsim.corpus ALTER later SET DEFAULT 7")
+    connection.execute("ALTER TABLE textsim.corpus ADD later boolean")
+    connection.execute("ALTER TABLE textsim.corpus ALTER later SET DEFAULT false")
     connection.execute("SELECT textsim.create_corpus('sql', recall => 1, stop_words => '{the}')")
     db.create_corpus("python", keep_for="1 day")
     rows = connection.execute("SELECT later, bands IS NULL FROM textsim.corpus ORDER BY name DESC")
-    assert rows.fetchall() == [(7, True), (7, False)]
+    assert rows.fetchall() == [(False, True), (False, False)]

@@ -160,7 +160,9 @@ def _expected_settings(function: str) -> list[str]:
         settings += ["TimeZone=UTC", "DateStyle=ISO"]
     if any(name in function for name in ("_text_of(", "_prepare_source(", "_changes_")):
         settings += TEXT_SETTINGS
-    if re.search(r"_functions_like\(|_grant_writing\(|_prepare_source\(", function):
+    if re.search(
+        r"_functions_like\(|_grant_writing\(|_prepare_source\(|_make_function\(", function
+    ):
         settings.append("quote_all_identifiers=off")
     return settings
 

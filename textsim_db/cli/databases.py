@@ -224,9 +224,12 @@ def _problems_without_rows(
     from textsim_db.db import stored_corpus
     from textsim_db.db.engine import is_trouble
     from textsim_db.read import check_catalog
-    from textsim_db.settings.corpus_settings import RECIPE, other_recipe
+    from textsim_db.settings.corpus_settings import NEWER_VERSION, RECIPE, other_recipe
 
-    stored = stored_corpus.load_unchecked(db.engine, name)
+    try:
+        stored = stored_corpus.load_unchecked(db.engine, name)
+    except RecipeError:  # of a setting that only a newer version knows
+        return [Problem("setting", name, str(error), NEWER_VERSION)]
     if problems := check_catalog.check_objects(db.engine, stored):
         return problems
     if isinstance(error, DatabaseError):

@@ -17,7 +17,14 @@ from textsim_db import __version__
 from textsim_db.cli.messages import explain, json_option, print_object
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console
-from textsim_db.errors import ConfigurationError, DatabaseError, install_extra, shown
+from textsim_db.errors import (
+    ConfigurationError,
+    CorpusNotFound,
+    DatabaseError,
+    RecipeError,
+    install_extra,
+    shown,
+)
 from textsim_db.results.html import count
 
 if TYPE_CHECKING:
@@ -162,9 +169,6 @@ SELECT current_setting('server_version'), current_setting('server_version_num'):
     pg_catalog.pg_is_in_recovery()
 """
 # The schema's owner, and the rights that textsim.grant_reader and textsim.grant_writer give.
-_OTHER_RECIPES: Final[LiteralString] = (
-    "SELECT name, recipe FROM textsim.corpus WHERE recipe <> %s ORDER BY name"
-)
 _RIGHTS: Final[LiteralString] = """
 SELECT pg_catalog.pg_has_role(n.nspowner, 'USAGE'),
     pg_catalog.has_table_privilege('textsim.pending', 'INSERT'),
@@ -250,6 +254,7 @@ def _find_server(engine: Engine, address: Address) -> Iterator[Finding]:
         server, version, encoding, database, role, is_standby = row
         yield from _server_findings(server, version, encoding, database, is_standby)
         yield from _schema_findings(connection, database, role, address)
+    yield from _corpus_findings(engine)
     yield _locks_finding(engine)
 
 
@@ -314,17 +319,21 @@ def _schema_findings(
     else:
         yield ok(f"schema textsim at revision {revision}, which serves this version")
         yield _rights_finding(connection, role)
-        yield from _recipe_findings(connection)
 
 
-def _recipe_findings(connection: Connection) -> Iterator[Finding]:
-    from psycopg.errors import InsufficientPrivilege
+def _corpus_findings(engine: Engine) -> Iterator[Finding]:
+    """Yield the corpora that this version refuses: another recipe, a setting that it does not know."""
+    from textsim_db.db import stored_corpus
 
-    from textsim_db.settings.corpus_settings import RECIPE, other_recipe
-
-    with suppress(InsufficientPrivilege):
-        for name, recipe in connection.execute(_OTHER_RECIPES, [RECIPE]).fetchall():
-            yield fault(*other_recipe(shown(name), recipe))
+    with suppress(DatabaseError):  # a right is missing, which another finding says
+        for name in stored_corpus.names(engine):
+            try:
+                stored_corpus.load(engine, name, check_golden=False)
+            except RecipeError as error:
+                detail, _, remedy = shown(str(error)).partition("; what to do: ")
+                yield fault(detail, remedy)
+            except CorpusNotFound:  # dropped meanwhile
+                continue
 
 
 def _rights_finding(connection: Connection, role: str) -> Finding:

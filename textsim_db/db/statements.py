@@ -106,8 +106,12 @@ def _common(condition: LiteralString) -> LiteralString:
     )
 
 
+# A later version may add a column, and a prepared statement with corpus.* would fail from then on.
 _COLUMNS: Final[LiteralString] = (
-    "corpus.*, coalesce(origin, id) AS first_id, "
+    "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
+    "stop_words, language, stop_words_by_language, is_unique, unique_from, scoped, keep_for, "
+    "boilerplate, passages, common_passages, guards, guard_words, golden_signature, golden_buckets, "
+    "pg_catalog.to_jsonb(corpus) AS stored, coalesce(origin, id) AS first_id, "
     "(extract(epoch FROM keep_for) * 1000000)::bigint AS microseconds_kept, "
     "ARRAY(SELECT pg_catalog.unnest(b.shingle_values) FROM textsim.boilerplate b "
     "WHERE b.corpus_id = corpus.id) AS boilerplate_values, "

@@ -26,9 +26,9 @@ from textsim_db.db.engine import (
     wait_at_most,
 )
 from textsim_db.db.retries import Attempts
-from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound
-from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.settings.named_values import Shingle
+from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound, RecipeError
+from textsim_db.settings.corpus_settings import NEWER_VERSION, CorpusConfig
+from textsim_db.settings.named_values import Guard, Shingle
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -36,6 +36,13 @@ if TYPE_CHECKING:
     from textsim_db.sketch.exact_prefix import CommonValues
 
 log = logging.getLogger(__name__)
+
+_COLUMNS = {
+    *(each.name for each in fields(CorpusConfig)),
+    *("id", "name", "unit", "shingle_length", "base", "golden_signature", "golden_buckets"),
+    *("origin", "created_at", "created_with"),
+}
+"""The columns of textsim.corpus that this version knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +143,7 @@ def load_by_id(engine: Engine, corpus_id: int) -> StoredCorpus | None:
 def _row(engine: Engine, statement: LiteralString, value: str | int) -> dict[str, Any] | None:
     with database_errors(), autocommit(engine) as connection:
         cursor = connection.cursor(row_factory=dict_row)
-        # They are not used, and psycopg does not read them in every DateStyle and IntervalStyle.
-        cursor.adapters.register_loader("timestamptz", TextLoader)
+        # It is not used, and psycopg does not read it in every IntervalStyle.
         cursor.adapters.register_loader("interval", TextLoader)
         return cursor.execute(statement, [value]).fetchone()
 
@@ -252,7 +258,22 @@ def _columns_of(config: CorpusConfig) -> dict[str, Any]:
     }
 
 
+def _refuse_unknown(row: dict[str, Any]) -> None:
+    """Raise RecipeError if a newer version gave the corpus a setting that would be ignored here.
+
+    The default of each new setting is NULL, 0, false or empty, so that a corpus without it goes on.
+    """
+    unknown = [f'the setting "{n}"' for n, v in row["stored"].items() if n not in _COLUMNS and v]
+    unknown += [f'the guard "{kind}"' for kind in row["guards"] if kind not in list(Guard)]
+    if unknown:
+        raise RecipeError(
+            f'corpus "{row["name"]}" has {" and ".join(unknown)}, which this version of textsim-db does '
+            f"not know; what to do: {NEWER_VERSION}"
+        )
+
+
 def _corpus(row: dict[str, Any]) -> StoredCorpus:
+    _refuse_unknown(row)
     values = {each.name: row[each.name] for each in fields(CorpusConfig) if each.name in row}
     columns: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in values.items()

@@ -21,6 +21,8 @@ from textsim_db.settings.named_values import Guard, Shingle, check_guards, liste
 RECIPE = 3
 """The version of all steps from text to buckets. A change of any step needs a new version."""
 
+NEWER_VERSION = "use a newer version of textsim-db"
+
 AUTO = "auto"
 """As language: identify each document's language. As stop words: use the list of this language."""
 
@@ -446,4 +448,4 @@ def other_recipe(name: str, recipe: int) -> tuple[str, str]:
     detail = f'corpus "{name}" was built by recipe {recipe}; this version computes recipe {RECIPE}'
     if recipe < RECIPE:
         return detail, f"textsim rebuild {shlex.quote(name)}"
-    return detail, "use a newer version of textsim-db"
+    return detail, NEWER_VERSION
