@@ -4,7 +4,7 @@ DO $$
 DECLARE
     statement text;
 BEGIN
-    -- The triggers on attached tables go with their functions. Policies and generated columns call functions.
+    -- The triggers on attached tables go with their functions. Policies, generated columns and a check call functions.
     FOR statement IN
         SELECT format('DROP FUNCTION %s CASCADE', p.oid::regprocedure) FROM pg_proc p
         WHERE p.pronamespace = 'textsim'::regnamespace AND p.prorettype = 'trigger'::regtype
@@ -17,6 +17,10 @@ BEGIN
         FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
         WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind = 'r' AND a.attgenerated <> ''
             AND a.attinhcount = 0
+        UNION ALL
+        SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', 'textsim.corpus', 'corpus_guards_check')
+        WHERE EXISTS (SELECT FROM pg_constraint k
+            WHERE k.conrelid = to_regclass('textsim.corpus') AND k.conname = 'corpus_guards_check')
     LOOP
         EXECUTE statement;
     END LOOP;

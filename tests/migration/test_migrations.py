@@ -270,13 +270,32 @@ def test_a_downgrade_that_would_drop_an_object_of_a_user_is_refused(db: ts.Datab
 def test_a_client_works_with_a_newer_schema_that_serves_it(
     server: Server, database_url: str
 ) -> None:
-    """It goes on, connects anew, installs nothing, and is refused by a step that does not serve it."""
+    """It goes on, connects anew, installs nothing, and is refused by a step that does not serve it.
+
+    The step adds columns to tables that prepared statements of the client read.
+    """
     engine = open_engine(database_url)
-    with ts.connect(database_url) as db:
+    with (
+        ts.connect(database_url) as db,
+        psycopg.connect(database_url, autocommit=True) as application,
+    ):
         corpus = db.create_corpus("news")
+        application.execute("CREATE TABLE article (id int PRIMARY KEY, body text)")
+        corpus.attach("article", "id", "body")
+
+        def use(first: int) -> None:
+            for number in range(
+                first, first + 7
+            ):  # psycopg prepares a statement that came five times
+                application.execute("INSERT INTO article VALUES (%s, 'a row')", [number])
+                db.worker().run(until_idle=True)
+                assert len(db.corpus("news").query("a row")) == number
+
+        use(1)
         with later_step():
             assert schema.upgrade(engine) == MADE_UP
             upgraded = schema_catalog(database_url)
+        use(8)
         assert corpus.add("a", "some text that is there").added == 1
     with ts.connect(database_url) as db:
         assert [m.key for m in db.corpus("news").query("some text that is there")] == ["a"]

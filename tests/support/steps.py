@@ -27,6 +27,10 @@ ALTER TABLE textsim.source ADD COLUMN made_up integer;
 ALTER TABLE textsim.source ALTER made_up SET DEFAULT 7;
 UPDATE textsim.source SET made_up = 7;
 ALTER TABLE textsim.source ALTER made_up SET NOT NULL;
+ALTER TABLE textsim.corpus ADD COLUMN made_up boolean;
+ALTER TABLE textsim.corpus ALTER made_up SET DEFAULT false;
+UPDATE textsim.corpus SET made_up = false;
+ALTER TABLE textsim.corpus ALTER made_up SET NOT NULL;
 DELETE FROM textsim.installed;
 """
 FILE = """
@@ -40,12 +44,14 @@ CREATE TABLE IF NOT EXISTS textsim.made_up (
 COMMENT ON TABLE textsim.made_up IS 'a table that a release adds';
 """
 AFTER_COLUMNS = "    CONSTRAINT source_corpus_relation_key"
-CHANGES = {
-    "10_tables.sql": (AFTER_COLUMNS, f"    made_up integer NOT NULL DEFAULT 7,\n{AFTER_COLUMNS}"),
-    "41_corpus_function_templates.sql": ("No row is returned if", "No row comes back if"),
-    "63_triggers.sql": ("    RETURN NULL;\n", "    RETURN NULL; -- new\n"),
-    "80_expected_objects.sql": ("RETURN '{", f"RETURN '{{{MADE_UP},"),
-}
+AFTER_SETTINGS = "    CHECK (bands * rows <= num_hashes),"
+CHANGES = [
+    ("10_tables", AFTER_COLUMNS, f"    made_up integer NOT NULL DEFAULT 7,\n{AFTER_COLUMNS}"),
+    ("10_tables", AFTER_SETTINGS, f"    made_up boolean NOT NULL DEFAULT false,\n{AFTER_SETTINGS}"),
+    ("41_corpus_function_templates", "No row is returned if", "No row comes back if"),
+    ("63_triggers", "    RETURN NULL;\n", "    RETURN NULL; -- new\n"),
+    ("80_expected_objects", "RETURN '{", f"RETURN '{{{MADE_UP},"),
+]
 """The texts of the files of the schema that the release changes."""
 REVISION = f'''
 """A made-up step."""
@@ -74,8 +80,8 @@ def later_step() -> Iterator[Path]:
             shutil.copytree(ROOT / folder, root / folder)
         (root / "sql" / "upgrade" / f"{MADE_UP}.sql").write_text(STEP)
         (root / "sql" / "schema" / "79_made_up.sql").write_text(FILE)
-        for name, (old, new) in CHANGES.items():
-            file = root / "sql" / "schema" / name
+        for name, old, new in CHANGES:
+            file = root / "sql" / "schema" / f"{name}.sql"
             text = file.read_text("utf-8")
             assert old in text
             file.write_text(text.replace(old, new), "utf-8")
