@@ -19,7 +19,7 @@ PARALLEL := -n auto --dist worksteal
 .PHONY: help demo test test-more test-all test-default test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format beside-peers beside-checkout scale figures outputs docs release clean
 
 help:
-	@echo 'make demo       index the Python standard library and list its near-duplicates; the first time takes'
+	@echo 'make demo       list copied functions in the Python standard library; the first time it takes'
 	@echo '                a minute, to install what it needs and to compile the kernels that it uses'
 	@echo 'make test       run the tests (one part of them: make test TESTS=tests/unit)'
 	@echo 'make test-more  run the tests that make test leaves out: the older PostgreSQL, Spark, the pages'

@@ -1,8 +1,9 @@
-"""textsim demo: find near-duplicates among the source files of the Python standard library."""
+"""textsim demo: find copied functions in the Python standard library."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import time
@@ -18,7 +19,6 @@ from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console, table
 from textsim_db.errors import TextsimError
 from textsim_db.results.html import count
-from textsim_db.settings.corpus_settings import DEFAULTS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,17 +27,21 @@ if TYPE_CHECKING:
     from textsim_db.results import Cluster
 
 CORPUS = "demo-python-stdlib"
-_EDITED = "encodings/cp1252.py"
-_EXAMPLES, _KEYS_OF_EXAMPLE = 15, 4
-QUERY_THRESHOLD = 0.3
-_NOT_STANDARD = {"site-packages", "dist-packages", "__pycache__"}
+_EDITED = "bisect.py:bisect_left"
+_EXAMPLES, _KEYS_OF_EXAMPLE = 15, 3
+_THRESHOLD = 0.6
+_SHORTEST = 400
+"""The characters of the shortest function that is compared: shorter ones say the same by chance."""
+_LEFT_OUT = {"site-packages", "dist-packages", "__pycache__", "test", "tests", "idle_test"}
+_FUNCTION = re.compile(r"^( *)(?:async )?def (\w+).*(?:\n(?:\1 +.*|\1\).*| *))*", re.MULTILINE)
+"""Matches a function with all lines that are indented further."""
 
 
 def demo(database_url: DatabaseUrl = None) -> None:
-    """Find near-duplicates among the source files of the Python standard library.
+    """Find copied functions in the Python standard library.
 
-    It indexes the files in the corpus demo-python-stdlib, prints the clusters of near-duplicates,
-    searches for an edited file, and prints commands to try next. Each run replaces this corpus. The
+    It indexes the functions in the corpus demo-python-stdlib, prints the clusters of near-duplicates,
+    searches for an edited function, and prints commands to try next. Each run replaces this corpus. The
     first run compiles the kernels that it uses; textsim warm compiles the others.
 
     Example: `textsim demo`
@@ -56,22 +60,27 @@ def demo(database_url: DatabaseUrl = None) -> None:
 
 @dataclass
 class StandardLibrary:
-    """The modules of the standard library as (key, text); counts the files that are not UTF-8."""
+    """The functions of the standard library as (key, text); counts the files that are not UTF-8."""
 
     folder: Path
     not_utf8: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for parent, folders, names in os.walk(self.folder):
-            folders[:] = sorted(set(folders) - _NOT_STANDARD)
+            folders[:] = sorted(set(folders) - _LEFT_OUT)
             for name in sorted(names):
                 path = Path(parent, name)
                 if path.suffix != ".py" or not path.is_file():
                     continue
                 try:
-                    yield path.relative_to(self.folder).as_posix(), path.read_text("utf-8")
+                    source = path.read_text("utf-8")
                 except UnicodeDecodeError:
                     self.not_utf8 += 1
+                    continue
+                for function in _FUNCTION.finditer(source):
+                    if len(function[0]) >= _SHORTEST:
+                        module = path.relative_to(self.folder).as_posix()
+                        yield f"{module}:{function[2]}", function[0].strip()
 
 
 @contextmanager
@@ -86,40 +95,37 @@ def _timed(out: Console, step: str) -> Iterator[list[str]]:
 def _run(out: Console, db: Database, library: StandardLibrary) -> None:
     if CORPUS in db.corpora():
         db.drop_corpus(CORPUS)
-    corpus = db.create_corpus(CORPUS)
+    corpus = db.create_corpus(CORPUS, threshold=_THRESHOLD, recall=1)
     with _timed(out, "index") as results:
-        report = corpus.add_many(library)
+        functions = dict(library)
+        report = corpus.add_many(functions.items())
         if not report.stored:
             raise TextsimError(f"there are no source files of Python in {library.folder}")
-        results.append(f"{count(report.stored, 'file')} of {library.folder}")
+        results.append(f"{count(report.stored, 'function')} of {library.folder}")
         if library.not_utf8:
-            results.append(f"{library.not_utf8} skipped, not UTF-8")
+            results.append(f"{count(library.not_utf8, 'file')} skipped, not UTF-8")
     with _timed(out, "clusters") as results:
         clusters = list(corpus.clusters())
         documents = sum(len(cluster.keys) for cluster in clusters)
-        results.append(f"{count(len(clusters), 'cluster')} with {count(documents, 'file')}")
-    lines = (library.folder / _EDITED).read_text("utf-8").splitlines()
+        results.append(f"{count(len(clusters), 'cluster')} with {count(documents, 'function')}")
     with _timed(out, "query") as results:
-        edited = "\n".join(line for i, line in enumerate(lines) if i % 10 != 9)
-        matches = corpus.query(edited, QUERY_THRESHOLD, 5)
-        results.append(f"{_EDITED} without every tenth line")
+        matches = corpus.query(re.sub(r"\bmid\b", "middle", functions[_EDITED]), max_results=5)
+        results.append(f"{_EDITED} with another name of a variable")
     with _timed(out, "check") as results:
         problems = corpus.check()
         results.append(count(len(problems), "problem") if problems else "no problem found")
     _print_clusters(out, clusters)
-    out.print(f"\nSimilar to the edited {_EDITED}, at {QUERY_THRESHOLD} or more", style="bold")
-    rows = [(match.similarity, match.estimate, match.key) for match in matches]
-    out.print(table(("similarity", "estimate", "file"), rows))
+    out.print(f"\nSimilar to the edited {_EDITED}, at {_THRESHOLD} or more", style="bold")
+    rows = [(match.similarity, match.key) for match in matches]
+    out.print(table(("similarity", "function"), rows))
 
 
 def _print_clusters(out: Console, clusters: list[Cluster[str]]) -> None:
     shown = clusters[:_EXAMPLES]
     which = "" if len(shown) == len(clusters) else f", the {len(shown)} largest of {len(clusters)}"
-    out.print(
-        f"\nClusters of near-duplicates, at {DEFAULTS.threshold} or more{which}", style="bold"
-    )
+    out.print(f"\nClusters of near-duplicates, at {_THRESHOLD} or more{which}", style="bold")
     rows = [(len(c.keys), c.weakest, _shortened(c.keys)) for c in shown]
-    out.print(table(("size", "weakest", "files"), rows))
+    out.print(table(("size", "weakest", "functions"), rows))
 
 
 def _shortened(keys: tuple[str, ...]) -> str:
@@ -134,8 +140,7 @@ def _print_next(out: Console, library: StandardLibrary, database_url: str | None
     if database_url:
         textsim += f" --database-url {shlex.quote(database_url)}"
     lines = [
-        f"{textsim} query {CORPUS} --file {shlex.quote(str(library.folder / 'heapq.py'))}",
-        f"{textsim} neighbours {CORPUS} {_EDITED} --threshold 0.5",
+        f"{textsim} neighbours {CORPUS} {_EDITED}",
         f"{textsim} pairs {CORPUS} --threshold 0.9 --format csv",
         f'{_psql()} "$({textsim} db url)" -c "SELECT name, threshold, bands, rows FROM textsim.corpus"',
         f"{textsim} corpus drop {CORPUS} --yes",
