@@ -80,6 +80,7 @@ STATEMENTS = {
     "delete": f"SELECT textsim._delete_entries((SELECT array_agg(id) FROM ({CLAIM}) c))",
     "batch of index_pending": "SELECT entries FROM textsim._pending_batch('c', 0, '{}')",
     "comparisons": "SELECT * FROM textsim._uncompared(1)",
+    "warnings": "SELECT w.* FROM textsim.corpus c, textsim._search_warnings(c) w",
 }
 ROWS_READ = """
 SELECT pg_stat_get_xact_tuples_returned('textsim.pending'::regclass), (
