@@ -175,6 +175,7 @@ class SearchMethods(CheckedArguments):
     ) -> list[Match]:
         """Return the documents that are similar to an indexed document, best first, without itself.
 
+        Of two similar documents each is a neighbour of the other; duplicates() lists which to remove.
         The other arguments are those of query(). In a scoped corpus the documents of its scope are
         searched.
 
