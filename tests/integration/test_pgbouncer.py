@@ -12,13 +12,18 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import quote
+from uuid import uuid4
 
+import asyncpg
 import psycopg
 import pytest
+from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import QueuePool
 
 import textsim_db as ts
@@ -256,3 +261,75 @@ def test_the_prepare_threshold_of_a_users_engine_is_restored(pooled_url: str) ->
             driver = connection.connection.driver_connection
             assert driver is not None
             assert driver.prepare_threshold == 5
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "run-the-worker-in-production.md"
+ROUNDS, APPLICATIONS = 24, 4
+SEARCH = "SELECT key FROM textsim.matches('c', 'some words of a text')"
+
+
+def arguments_of_page(driver: str) -> dict[str, Any]:
+    """Return the arguments that the page gives to a driver."""
+    (arguments,) = re.findall(rf"^\| {driver} \| `(.*)` \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    return cast(dict[str, Any], eval(arguments, {"uuid4": uuid4}))
+
+
+async def with_psycopg(address: str, arguments: dict[str, Any]) -> list[object]:
+    connection = await psycopg.AsyncConnection.connect(address, autocommit=True, **arguments)
+    async with connection:
+        return [await (await connection.execute(SEARCH)).fetchall() for _ in range(ROUNDS)]
+
+
+async def with_asyncpg(address: str, arguments: dict[str, Any]) -> list[object]:
+    connection = await asyncpg.connect(address, **arguments)
+    try:
+        return [[tuple(row) for row in await connection.fetch(SEARCH)] for _ in range(ROUNDS)]
+    finally:
+        await connection.close()
+
+
+async def with_sqlalchemy(driver: str, address: str, arguments: dict[str, Any]) -> list[object]:
+    url = sqlalchemy_url(address).set(drivername=f"postgresql+{driver}")
+    engine = create_async_engine(url, connect_args=arguments)
+    try:
+        results: list[object] = []
+        for _ in range(ROUNDS):
+            async with engine.begin() as connection:
+                rows = await connection.exec_driver_sql(SEARCH)
+                results.append([tuple(row) for row in rows])
+        return results
+    finally:
+        await engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("driver", "run"),
+    [
+        ("psycopg 3", with_psycopg),
+        ("psycopg 3", partial(with_sqlalchemy, "psycopg")),
+        ("asyncpg", with_asyncpg),
+        ("asyncpg under SQLAlchemy", partial(with_sqlalchemy, "asyncpg")),
+    ],
+    ids=["psycopg", "psycopg of SQLAlchemy", "asyncpg", "asyncpg of SQLAlchemy"],
+)
+async def test_an_application_needs_the_arguments_of_the_page(
+    pooled_url: str,
+    db: ts.Database,
+    driver: str,
+    run: Callable[[str, dict[str, Any]], Awaitable[list[object]]],
+) -> None:
+    db.create_corpus("c").add("a", "some words of a text")
+
+    async def answers(arguments: dict[str, Any]) -> list[object]:
+        """Run applications at the same time, and return what each round or application got."""
+        runs = (run(pooled_url, arguments) for _ in range(APPLICATIONS))
+        results = await asyncio.gather(*runs, return_exceptions=True)
+        return [
+            each
+            for result in results
+            for each in (result if isinstance(result, list) else [result])
+        ]
+
+    assert await answers(arguments_of_page(driver)) == [[("a",)]] * (ROUNDS * APPLICATIONS)
+    if version() < KEEPS_PREPARED:
+        assert any("prepared statement" in str(each) for each in await answers({}))
