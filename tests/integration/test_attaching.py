@@ -16,6 +16,7 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.waiting import wait_until
+from textsim_db.settings.named_values import ModeName
 
 in_both_modes = pytest.mark.parametrize("mode", ["queue", "inline"])
 
@@ -239,7 +240,7 @@ def lock_of_page(what: str) -> str:
 
 @in_both_modes
 def test_the_page_names_the_locks_of_a_users_table(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: ModeName
 ) -> None:
     create_table(connection, 3)
     attach = f"SELECT textsim.attach('c', 't', 'id', 'body', '{mode}'"

@@ -38,6 +38,7 @@ from textsim_db.db.addresses import sqlalchemy_url
 from textsim_db.db.connections import is_pooled, lend
 from textsim_db.db.engine import open_engine
 from textsim_db.settings.corpus_settings import CorpusSettings
+from textsim_db.settings.named_values import ModeName
 from textsim_db.write.temporary_corpora import temporary_name
 
 PROGRAM_VARIABLE = "TEXTSIM_TEST_PGBOUNCER"
@@ -156,7 +157,7 @@ def test_loads_searches_and_rebuilds_work_behind_a_pooler(
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("listen", [False, True])
 def test_a_worker_indexes_behind_a_pooler(
-    pooled_url: str, mode: str, listen: bool, caplog: pytest.LogCaptureFixture
+    pooled_url: str, mode: ModeName, listen: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (
         ts.connect(pooled_url) as db,

@@ -22,6 +22,7 @@ from sqlalchemy.orm import Session
 import textsim_db as ts
 from tests.support.connections import Connection, engine_of
 from tests.support.own_alembic import PAGE, own_alembic
+from textsim_db.settings.named_values import Mode
 
 IncludeName = Callable[[str | None, str, Mapping[str, str | None]], bool]
 
@@ -84,7 +85,8 @@ def test_autogenerate_leaves_alone_what_textsim_db_made(
     db: ts.Database, connection: Connection, schemas: bool, with_utils: bool
 ) -> None:
     connection.execute("CREATE SCHEMA blog")
-    for name, mode in (("article", "inline"), ("blog.post", "queue"), ("blog.memo", "inline")):
+    tables = ("article", Mode.INLINE), ("blog.post", Mode.QUEUE), ("blog.memo", Mode.INLINE)
+    for name, mode in tables:
         connection.execute(f"CREATE TABLE {name} (id integer PRIMARY KEY, body text)".encode())
         db.create_corpus(name, is_unique=mode == "inline").attach(name, "id", "body", mode)
     connection.execute("CREATE FUNCTION hello() RETURNS text LANGUAGE sql AS $$ SELECT 'hello' $$")
