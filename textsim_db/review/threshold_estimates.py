@@ -17,6 +17,7 @@ from textsim_db.compare.match_rule import Criterion
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import Judgement
 from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs, bins_of
+from textsim_db.settings.named_values import Verdict
 from textsim_db.sketch.cost_of_bands import Z, wilson
 from textsim_db.text.numba_compiler import BoolArray, FloatArray, Int64Array
 
@@ -147,9 +148,9 @@ class Suggestion(NamedTuple):
 def verdicts_of(pairs: Pairs, judgements: Iterable[Judgement]) -> Verdicts:
     """Return the judged pairs among the kept pairs, without the pairs that somebody is unsure of."""
     judged = [
-        (pairs.links.similarity[number], judgement.verdict == "same")
+        (pairs.links.similarity[number], judgement.verdict == Verdict.SAME.value)
         for judgement in judgements
-        if judgement.verdict != "unsure"
+        if judgement.verdict != Verdict.UNSURE.value
         and (number := pairs.number(judgement.a, judgement.b)) is not None
     ]
     return Verdicts(
