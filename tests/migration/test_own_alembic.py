@@ -100,6 +100,6 @@ def test_autogenerate_leaves_alone_what_textsim_db_made(
         registry.clear()  # type: ignore[no-untyped-call]
     assert any("textsim" in each for each in unfiltered) is (schemas or with_utils)
     assert [each for each in changes if "textsim" in each] == []
-    # What belongs to the application is compared as before.
+    # Objects of the application are compared as before.
     assert any("of_before" in each for each in changes) is with_utils
     assert any("'post'" in each for each in changes) is schemas
