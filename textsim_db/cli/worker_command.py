@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from textsim_db.sync.worker import Worker
 
 
-_GRACE_SECONDS, _CANCEL_SECONDS = 7.0, 1.0
+_GRACE_SECONDS, _RELEASE_SECONDS = 7.0, 1.0
 """Longer than the worker's own grace; together less than the 10 s after which containers get SIGKILL."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 _LISTEN_POLL_SECONDS = 1.0
@@ -194,5 +194,5 @@ def _end_process(indexer: Worker, numbers: socket.socket, ended: threading.Event
         # The server may be silent.
         cancel = threading.Thread(target=indexer.cancel, daemon=True)
         cancel.start()
-        cancel.join(_CANCEL_SECONDS)
+        cancel.join(_RELEASE_SECONDS)
         os._exit(0)
