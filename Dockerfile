@@ -2,20 +2,20 @@
 FROM python:3.13-slim AS build
 WORKDIR /source
 COPY . .
-RUN pip wheel --no-cache-dir --constraint constraints.txt --wheel-dir /wheels '.[embedded,languages,prometheus]'
+RUN pip wheel --no-cache-dir --constraint constraints.txt --wheel-dir /wheels '.[embedded,languages,mcp,prometheus,review]'
 
 # The kernels, compiled for processors from 2013 on. Numba compares sources by content and finds the package
 # at the same path, so they work in the image below. Elsewhere they are compiled at first use.
 FROM python:3.13-slim AS kernels
 RUN --mount=from=build,source=/wheels,target=/wheels \
-    pip install --no-cache-dir --no-index --find-links /wheels 'textsim-db[embedded,languages,prometheus]'
+    pip install --no-cache-dir --no-index --find-links /wheels 'textsim-db[embedded,languages,mcp,prometheus,review]'
 ENV NUMBA_CACHE_DIR=/kernels NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES=
 RUN mkdir /kernels && if grep -qw avx2 /proc/cpuinfo; then \
     textsim warm || echo 'no kernels in this image: they are compiled at first use'; fi
 
 FROM python:3.13-slim
 RUN --mount=from=build,source=/wheels,target=/wheels \
-    pip install --no-cache-dir --no-index --find-links /wheels 'textsim-db[languages,prometheus]'
+    pip install --no-cache-dir --no-index --find-links /wheels 'textsim-db[languages,mcp,prometheus,review]'
 COPY --from=kernels /kernels /kernels
 COPY --chmod=755 <<'END' /usr/local/bin/textsim-in-container
 #!/bin/sh

@@ -638,8 +638,9 @@ BEGIN ATOMIC
     SELECT n.key, n.similarity, n.differs FROM textsim._neighbours($1, $2, $3, $4, $5) n;
 END;
 COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, text)
-    IS 'Returns the documents similar to the document with this key, without itself, best first. '
-    'differs, threshold, max_results and language are as in matches(). Returns no rows if no document has '
+    IS 'Returns the documents similar to the document with this key, without itself, best first. A key is a text: '
+    'write a number as id::text. Of two similar documents each is a neighbour of the other; duplicates() lists which '
+    'to remove. differs, threshold, max_results and language are as in matches(). Returns no rows if no document has '
     'the key. In a scoped corpus, only documents of its scope are found.';
 
 -- The functions that list a whole corpus are VOLATILE: a rebuild may replace the corpus while they wait.

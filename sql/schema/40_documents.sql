@@ -312,7 +312,7 @@ COMMENT ON FUNCTION textsim.add(text, text, text, text, boolean, double precisio
     IS 'Adds a document, or replaces the document with this key, in the transaction of the caller; '
     'searches find it at once. Returns false if the words and the scope have not changed. In a scoped corpus, '
     'scope is required; another scope than before moves the document. In a corpus with keep_for, the document '
-    'counts from now on for that time, also if it has not changed. Raises an error if '
+    'counts from now on for that time, also if it has not changed; a twin that is refused renews no other document. Raises an error if '
     'the key or the text is NULL, the key longer than 1,000 bytes, or the text longer than 128 '
     'MiB. If the corpus is unique and another document matches, raises unique_violation, with the '
     'name of the corpus as that of the constraint. Documents that were judged different keep each other in. With '

@@ -254,8 +254,9 @@ BEGIN
     IF min_words < c.passages THEN
         RAISE EXCEPTION 'corpus "%" finds passages of % % or more, and not of %',
             c.name, c.passages, textsim._unit_name(c.unit), min_words
-            USING ERRCODE = 'invalid_parameter_value', HINT = format('For shorter ones, rebuild it, such as: '
-                'textsim rebuild %s --passages %s.', c.name, greatest(min_words, 4));
+            USING ERRCODE = 'invalid_parameter_value', HINT = CASE WHEN c.passages > 4 THEN format(
+                'For shorter ones, rebuild it, such as: textsim rebuild %s --passages %s.', c.name,
+                greatest(min_words, 4)) ELSE 'No corpus finds shorter ones.' END;
     END IF;
     IF max_documents < 1 THEN
         RAISE EXCEPTION 'max_documents is %; expected 1 or more, or NULL for all', max_documents

@@ -272,16 +272,44 @@ BEGIN
         ORDER BY 1;
 END $$;
 
--- Raise a warning for each attached table that must still be compared with its documents.
+-- Whether the triggers that record the changes of an attached table exist and are enabled.
+CREATE OR REPLACE FUNCTION textsim._has_triggers(source textsim.source) RETURNS boolean
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT count(*) >= 4 FROM pg_trigger t
+    WHERE t.tgrelid = source.relation AND t.tgenabled IN ('O', 'A')
+        AND starts_with(t.tgname::text, textsim._trigger_name(source.id, ''))
+        AND t.tgname <> textsim._trigger_name(source.id, 'columns'));
+
+-- Why results of a corpus may be wrong: what a search warns of, one row for each table, and what mends it.
+CREATE OR REPLACE FUNCTION textsim._search_warnings(c textsim.corpus)
+RETURNS TABLE (relation regclass, warning text, remedy text)
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp
+-- Each search calls it, and a huge log must not make it slow.
+SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    RETURN QUERY
+        SELECT s.relation, CASE WHEN f.has_triggers
+                THEN format('table %s is not completely indexed in corpus "%s": results may be missing', s.relation, c.name)
+                ELSE format('changes of table %s are missed in corpus "%s": a trigger was dropped or is disabled',
+                    s.relation, c.name) END,
+            CASE WHEN f.has_triggers THEN format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name)
+                ELSE format('What mends it: SELECT problems FROM textsim.status(%L)', c.name) END
+        FROM textsim.source s
+        CROSS JOIN LATERAL (
+            SELECT textsim._has_triggers(s) OR NOT EXISTS (SELECT FROM pg_class r WHERE r.oid = s.relation)) f (has_triggers)
+        WHERE s.corpus_id = c.id AND s.active AND (NOT f.has_triggers OR EXISTS (
+            SELECT FROM textsim.pending p WHERE p.source_id = s.id AND p.kind = 'compare'));
+END $$;
+
+-- Raise these warnings.
 CREATE OR REPLACE FUNCTION textsim._warn_unindexed(c textsim.corpus) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    source textsim.source;
+    w record;
 BEGIN
-    FOR source IN SELECT * FROM textsim._uncompared(c.id) LOOP
-        RAISE WARNING 'table % is not completely indexed in corpus "%": results may be missing',
-            source.relation, c.name
-            USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
+    FOR w IN SELECT * FROM textsim._search_warnings(c) LOOP
+        RAISE WARNING '%', w.warning USING HINT = w.remedy;
     END LOOP;
 END $$;
 

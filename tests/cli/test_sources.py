@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +21,7 @@ from tests.support.commands import Textsim, process
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.waiting import LOCKS, PATIENCE_SECONDS, wait_for
+from textsim_db.corpus.database import URL_VARIABLE as DATABASE_URL_VARIABLE
 from textsim_db.db.addresses import plain_url, sqlalchemy_url
 
 WORKER_BACKENDS = b"""
@@ -188,6 +191,32 @@ def test_a_worker_ends_during_a_long_batch(
             query = "SELECT lease_until <= now(), tries FROM textsim.pending"
             assert connection.execute(query).fetchall() == [(True, 0)]
         assert "1 added" in textsim("worker", "--once").stderr
+
+
+COMPUTES_FOR_MINUTES = """
+import hashlib
+import textsim_db
+from textsim_db.cli.worker_command import _stopped_by_signals
+
+with textsim_db.connect() as db, _stopped_by_signals(db.worker()):
+    print("computes", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+"""
+
+
+@pytest.mark.more
+def test_a_worker_ends_although_its_main_thread_is_in_a_kernel(database_url: str) -> None:
+    # The hash takes the place of a kernel: Python calls no handler before it returns.
+    environment = os.environ | {DATABASE_URL_VARIABLE: database_url}
+    command = [sys.executable, "-c", COMPUTES_FOR_MINUTES]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as worker:
+        try:
+            assert worker.stdout is not None
+            assert worker.stdout.readline() == "computes\n"
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(PATIENCE_SECONDS) == 0
+        finally:
+            worker.kill()
 
 
 def is_waited_for(connection: Connection) -> bool:

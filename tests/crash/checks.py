@@ -11,6 +11,7 @@ from tests.crash.works import Changes, text_of
 from tests.support.connections import Connection
 from tests.support.tracked import compare
 from textsim_db.db import stored_corpus
+from textsim_db.settings.named_values import LinkageName
 from textsim_db.write.temporary_corpora import PREFIX
 
 Texts = Mapping[str, str]
@@ -112,7 +113,7 @@ def check_corpus(corpus: ts.Corpus, findings: Findings) -> None:
 
 
 def check_clusters(
-    connection: Connection, corpus: ts.Corpus, linkage: str, findings: Findings
+    connection: Connection, corpus: ts.Corpus, linkage: LinkageName, findings: Findings
 ) -> None:
     """Compare tracked clusters with clusters(), and replay their events."""
     try:

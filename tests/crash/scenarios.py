@@ -22,6 +22,7 @@ from tests.crash.stage import REBUILT_DOCUMENTS, SETTINGS, Running, Stage, is_at
 from tests.crash.works import Changes
 from tests.support import unique_writers
 from tests.support.connections import Connection
+from textsim_db.settings.named_values import LinkageName, ModeName
 
 
 @dataclass
@@ -117,7 +118,7 @@ class Transactions(Work):
     corpus: str
     tables: tuple[str, ...] = ()
     workers = 2
-    linkage = "kept"
+    linkage: LinkageName = "kept"
 
     def prepare(self, db: ts.Database) -> None:
         self.model = Model()
@@ -132,7 +133,7 @@ class Transactions(Work):
                 self._insert_cluster(connection, table)
         db.worker().run(until_idle=True)
 
-    mode = "queue"
+    mode: ModeName = "queue"
 
     def _insert_cluster(self, connection: Connection, table: str) -> None:
         """Insert rows that match and that no client changes, so that there always is a cluster."""
@@ -208,7 +209,7 @@ class Queue(Transactions):
 
     corpus = "queued"
     tables = ("queued_rows",)
-    linkage = "single"
+    linkage: LinkageName = "single"
 
     def begin(self, stage: Stage, first: int) -> None:
         super().begin(stage, first)

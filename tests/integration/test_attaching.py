@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 import threading
 from itertools import pairwise
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -14,6 +16,7 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.waiting import wait_until
+from textsim_db.settings.named_values import ModeName
 
 in_both_modes = pytest.mark.parametrize("mode", ["queue", "inline"])
 
@@ -220,3 +223,64 @@ def test_a_table_is_attached_without_a_look_at_the_other_tables(
     first, *others = (after - before for before, after in pairwise(counts))
     assert first > 0
     assert others == [first] * 3
+
+
+OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
+OWN_LOCKS = """
+SELECT mode FROM pg_locks
+WHERE relation = 't'::regclass AND pid = pg_backend_pid() AND mode <> 'AccessShareLock'
+"""
+
+
+def lock_of_page(what: str) -> str:
+    """Return the strongest lock that the page names for an operation."""
+    (lock,) = re.findall(rf"^\| {re.escape(what)} \| `?(\w+)", OPERATIONS.read_text("utf-8"), re.M)
+    return str(lock)
+
+
+@in_both_modes
+def test_the_page_names_the_locks_of_a_users_table(
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: ModeName
+) -> None:
+    create_table(connection, 3)
+    attach = f"SELECT textsim.attach('c', 't', 'id', 'body', '{mode}'"
+    for what, statement in (
+        ("`attach`", f"{attach})"),
+        ("`attach` with `replace`", f"{attach}, replace => true)"),
+        ("`detach`", "SELECT textsim.detach('c', 't')"),
+    ):
+        with connection.transaction():
+            connection.execute(statement.encode())
+            locks = {mode for (mode,) in connection.execute(OWN_LOCKS).fetchall()}
+        strongest = lock_of_page(what)
+        assert locks - {"ShareRowExclusiveLock"} == {strongest} - {"ShareRowExclusiveLock"}
+    corpus.attach("t", "id", "body", mode)
+    with psycopg.connect(db.url) as other:
+        # It lets nobody pass but readers.
+        other.execute("LOCK TABLE t IN EXCLUSIVE MODE")
+        assert lock_of_page("workers, `index_pending`, `reconcile`, `check`") == "AccessShareLock"
+        db.worker().run(until_idle=True)
+        connection.execute("CALL textsim.index_pending('c')")
+        corpus.reconcile()
+        assert corpus.check() == []
+    with psycopg.connect(db.url) as other:
+        other.execute("LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
+        assert lock_of_page("searches, `rebuild`") == "none"
+        assert corpus.query("a text with the number 1")
+        assert connection.execute(
+            "SELECT FROM textsim.matches('c', 'a text with the number 1')"
+        ).rowcount
+        assert corpus.rebuild(shingle="word:3")
+
+
+def test_a_replacement_beside_a_long_reader_ends_with_lock_timeout(
+    corpus: ts.Corpus, connection: Connection, db: ts.Database
+) -> None:
+    create_table(connection, 1)
+    corpus.attach("t", "id", "body")
+    with psycopg.connect(db.url) as reader:
+        reader.execute("SELECT FROM t")
+        connection.execute("SET lock_timeout = '700ms'")
+        with pytest.raises(pg.LockNotAvailable):
+            connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', replace => true)")
+        reader.execute("SELECT FROM t")  # other readers go first

@@ -19,6 +19,7 @@ from tests.support.sources import MODES, index_all_pending
 from tests.support.truth import brute_force
 from textsim_db.db import stored_corpus
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.settings.named_values import ModeName
 
 TEXTS = dict(documents(150, words=25, planted=0.6, seed=21)) | {
     "empty": "",
@@ -86,7 +87,7 @@ def test_documents_are_added_replaced_and_removed(
 
 @pytest.mark.parametrize("mode", sample(MODES[::-1], 2))
 def test_an_empty_corpus_learns_from_the_first_attached_table(
-    db: ts.Database, connection: Connection, mode: str
+    db: ts.Database, connection: Connection, mode: ModeName
 ) -> None:
     corpus = exact_corpus(db)
     connection.execute("CREATE TABLE few (id text PRIMARY KEY, body text)")

@@ -9,6 +9,7 @@ import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.expiry import DAY, OTHER, TEXT, create, expire, expiries, table_of
 from tests.support.sampling import sample
+from textsim_db.settings.named_values import ExistingName
 
 MODES = ["queue", "inline"]
 
@@ -158,7 +159,7 @@ def test_a_table_needs_one_column_of_times(db: ts.Database, connection: Connecti
 @pytest.mark.both_servers
 @pytest.mark.parametrize("existing", sample(["refuse", "keep"], 2))
 def test_a_unique_table_lets_twins_of_expired_rows_in(
-    db: ts.Database, connection: Connection, existing: str
+    db: ts.Database, connection: Connection, existing: ExistingName
 ) -> None:
     corpus = create(db, is_unique=True)
     connection.execute("CREATE TABLE post (id int PRIMARY KEY, body text, moment timestamptz)")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from psycopg import errors as pg
@@ -134,6 +136,27 @@ def test_documents_are_extended_without_a_change_of_their_words(
         assert len(corpus) == 2
         assert corpus.check() == []
         connection.execute("CALL textsim.index_pending('c')")
+
+
+def test_a_refused_twin_renews_nothing_and_the_key_of_the_other_does(
+    db: ts.Database, connection: Connection
+) -> None:
+    corpus = create(db, is_unique=True)
+    corpus.add("a", TEXT)
+    before = expiries(connection, corpus)
+    assert corpus.add_unique("b", TEXT).matches[0].key == "a"
+    with pytest.raises(pg.UniqueViolation):
+        connection.execute("SELECT textsim.add('c', 'b', %s)", [TEXT])
+    assert expiries(connection, corpus) == before
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "expire-documents.md"
+    (function,) = re.findall(r"CREATE FUNCTION hear.*?;", page.read_text("utf-8"), re.DOTALL)
+    connection.execute(function.replace("'chat'", "'c'").encode())
+    assert value(connection, "SELECT hear('b', %s)", [TEXT]) is False
+    after = expiries(connection, corpus)
+    assert after.keys() == {"a"}
+    assert after["a"] > before["a"]
+    assert value(connection, "SELECT hear('b', %s)", [OTHER]) is True
+    assert expiries(connection, corpus).keys() == {"a", "b"}
 
 
 def test_a_corpus_without_expiry_pays_nothing(db: ts.Database, connection: Connection) -> None:

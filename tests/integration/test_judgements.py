@@ -27,6 +27,7 @@ from tests.support.judgements import (
 from textsim_db.cluster import split_large_buckets
 from textsim_db.files.read_documents import read_judgements
 from textsim_db.read import bucket_pairs
+from textsim_db.settings.named_values import VerdictName
 
 
 def random_corpus(db: ts.Database, rng: random.Random, name: str, scoped: bool) -> ts.Corpus:
@@ -57,7 +58,9 @@ def scopes_of(corpus: ts.Corpus, connection: Connection) -> dict[str, str | None
     return dict(rows.fetchall())
 
 
-def judge_all(corpus: ts.Corpus, scopes: dict[str, Any], judgements: dict[Pair, str]) -> None:
+def judge_all(
+    corpus: ts.Corpus, scopes: dict[str, Any], judgements: dict[Pair, VerdictName]
+) -> None:
     """Record judgements, except those of documents of two scopes, which are dropped."""
     for (a, b), verdict in list(judgements.items()):
         if a in scopes and b in scopes and scopes[a] != scopes[b]:
@@ -71,7 +74,7 @@ def judge_all(corpus: ts.Corpus, scopes: dict[str, Any], judgements: dict[Pair, 
 def check_obeyed(
     corpus: ts.Corpus,
     connection: Connection,
-    judgements: dict[Pair, str],
+    judgements: dict[Pair, VerdictName],
     where: str,
     linkages: Iterable[ts.Linkage],
     rng: random.Random,

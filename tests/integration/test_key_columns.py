@@ -26,6 +26,7 @@ from tests.support.sources import (
     stored_forms,
     text_of,
 )
+from textsim_db.settings.named_values import ModeName
 
 DAYS = [date(2026, 11, day) for day in (1, 2, 3)]
 ROWS = 10
@@ -68,7 +69,11 @@ KINDS: dict[str, LiteralString] = {
 
 
 def make_messages(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, kind: str = "partitions"
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    mode: ModeName,
+    kind: str = "partitions",
 ) -> None:
     """Attach a table with rows of two days; the partition of the second day comes later."""
     connection.execute(KINDS[kind])
@@ -136,7 +141,12 @@ The fifth cause of plain tables is a test of its own: rows deleted while the tab
 @in_both_modes
 @pytest.mark.parametrize("cause", BYPASSES)
 def test_rows_and_documents_are_equal_again(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, cause: str, mend: Mender
+    db: ts.Database,
+    corpus: ts.Corpus,
+    connection: Connection,
+    mode: ModeName,
+    cause: str,
+    mend: Mender,
 ) -> None:
     kind, statement, keys = BYPASSES[cause]
     make_messages(db, corpus, connection, mode, kind)
@@ -152,7 +162,7 @@ def test_rows_and_documents_are_equal_again(
 @in_both_modes
 @pytest.mark.parametrize("kind", KINDS)
 def test_changes_of_key_columns_and_texts_are_followed(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str, kind: str
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: ModeName, kind: str
 ) -> None:
     """An UPDATE of the day moves a row to another partition; its document gets another key."""
     make_messages(db, corpus, connection, mode, kind)

@@ -16,6 +16,7 @@ from tests.support.connections import Connection, tables_of
 from tests.support.real_corpora import records
 from tests.support.sampling import sample
 from textsim_db.measures import without_stop_words
+from textsim_db.settings.named_values import Mode
 from textsim_db.sketch import sketch_texts
 from textsim_db.text import languages
 from textsim_db.text.languages import READ_BYTES, UNDETERMINED, identify
@@ -190,7 +191,7 @@ def test_documents_of_every_origin_are_stored_as_the_same_rows(
                 connection.execute("SELECT textsim.add(%s, %s, %s)", [way, key, text])
         else:
             connection.execute(f"CREATE TABLE {table} (id text PRIMARY KEY, body text)".encode())
-            corpus.attach(table, "id", "body", way.partition(" ")[0])
+            corpus.attach(table, "id", "body", Mode(way.partition(" ")[0]))
             for key, text in texts.items():
                 insert = f"INSERT INTO {table} VALUES (%s, %s)".encode()
                 connection.execute(insert, [key, text + " more" * (way[-1] == "r")])

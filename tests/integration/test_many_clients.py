@@ -24,6 +24,7 @@ from tests.support.connections import Connection
 from tests.support.sources import expected_forms, index_all_pending, stored_forms
 from tests.support.waiting import PATIENCE_SECONDS
 from tests.support.workers import running_worker, wait_for_postponed
+from textsim_db.settings.named_values import Mode
 
 SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "3"))
 KEY_PAIRS = 40
@@ -269,7 +270,7 @@ def test_sixteen_clients_lose_tear_and_double_nothing(
 ) -> None:
     corpus = db.create_corpus("c", shingle="word:2", threshold=0.7, num_hashes=64, passages=4)
     with psycopg.connect(database_url, autocommit=True) as connection:
-        for table, mode in (("t", "queue"), ("u", "inline")):
+        for table, mode in (("t", Mode.QUEUE), ("u", Mode.INLINE)):
             connection.execute(f"CREATE TABLE {table} (id text PRIMARY KEY, body text)".encode())
             corpus.attach(table, "id", "body", mode)
         clients = Clients(db.url, rng)

@@ -99,7 +99,7 @@ def test_impossible_measures_and_thresholds_are_refused(db: ts.Database) -> None
     with pytest.raises(ts.MeasureError, match="cosine_similarity needs a threshold"):
         corpus.query("a", measure="cosine_similarity")
     with pytest.raises(ts.MeasureError, match='there is no measure "cos"'):
-        corpus.neighbours("a", 0.5, measure="cos")
+        corpus.neighbours("a", 0.5, measure="cos")  # type: ignore[arg-type]
     with pytest.raises(ts.MeasureError, match="containment depends on the order"):
         corpus.pairs(0.5, measure="containment")
     for name, threshold in [
@@ -109,7 +109,7 @@ def test_impossible_measures_and_thresholds_are_refused(db: ts.Database) -> None
         ("euclidean", -1),
     ]:
         with pytest.raises(ts.MeasureError, match=f"threshold is {threshold}; expected"):
-            corpus.query("a", threshold, measure=name)
+            corpus.query("a", threshold, measure=name)  # type: ignore[arg-type]
     with pytest.raises(ts.MeasureError, match="threshold is nan; expected 0 or more"):
         corpus.query("a", math.nan, measure="euclidean")
     with pytest.raises(ts.ConfigurationError, match=r"threshold is 1\.5"):

@@ -182,7 +182,7 @@ def test_every_way_to_merge_agrees_with_brute_force(
     for (a, b), verdict in judgements.items():
         if scopes.get(a) == scopes.get(b):
             corpus.judge(a, b, verdict)
-    judgements = {(j.a, j.b): str(j.verdict) for j in corpus.judgements()}
+    judgements = {(j.a, j.b): j.verdict for j in corpus.judgements()}
     for linkage in ("single", "complete", "kept"):
         for judged in ({}, judgements):
             expected = expected_clusters(scopes, pairs, judged, linkage, sorted(texts))

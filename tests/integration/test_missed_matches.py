@@ -9,6 +9,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from textsim_db.settings.named_values import MeasureName
 
 LOGGER = "textsim_db.read.find_candidates"
 TEXT = "the council voted on monday to rebuild the old stone bridge over the river before winter"
@@ -88,21 +89,23 @@ def test_each_measure_warns_unless_it_implies_enough_jaccard_similarity(
 ) -> None:
     exact.add_many({"a": TEXT})
     for each in (corpus, exact):
-        for measure, threshold in (
+        implied: tuple[tuple[MeasureName, float], ...] = (
             ("dice", 0.9),
             ("levenshtein", 0),
             ("levenshtein_similarity", 1),
-        ):
+        )
+        for measure, threshold in implied:
             search = partial(each.query, TEXT, threshold, measure=measure)
             assert warnings_of(caplog, search) == []
     chosen = ': the candidates of corpus "{}" are chosen by Jaccard similarity: '
     of_bands = chosen.format("c") + "98.6 % of the documents at 0.8 are found, {} % at {}"
     of_exact = chosen.format("e") + "documents below 0.8 may be missed"
-    for measure, threshold, lower in (
+    cases: tuple[tuple[MeasureName, float, tuple[str, str]], ...] = (
         ("dice", 0.6, ("4.7", "0.429")),
         ("cosine_similarity", 0.9, ("2.9", "0.4")),
         ("overlap", 0.9, ("2.9", "0.4")),
-    ):
+    )
+    for measure, threshold, lower in cases:
         for each, expected in ((corpus, of_bands.format(*lower)), (exact, of_exact)):
             for call in (
                 partial(each.neighbours, "a", threshold, measure=measure),

@@ -16,9 +16,10 @@ from textsim_db.compare.match_rule import Criterion
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import bucket_pairs
 from textsim_db.review.corpus_documents import random_matches
+from textsim_db.settings.named_values import Linkage
 from textsim_db.sync import build_clusters
 
-LINKAGES = ("single", "complete", "kept")
+LINKAGES = tuple(Linkage)
 SETTINGS: dict[str, Any] = {"shingle": "word:1", "threshold": 0.6, "recall": 1}
 
 

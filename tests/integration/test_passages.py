@@ -249,6 +249,7 @@ def test_a_wrong_record_of_a_test_set_is_named(db: ts.Database) -> None:
 
 def test_wrong_arguments_are_refused(db: ts.Database, connection: Connection) -> None:
     words, without = create_corpus(db), db.create_corpus("without")
+    shortest = create_corpus(db, "shortest", passages=4)
     characters = create_corpus(db, "of characters", shingle="char:5")
     call = "SELECT * FROM textsim.passages('{}', 'a text', {})"
     cases: list[tuple[str, Callable[[], object], str]] = [
@@ -271,6 +272,11 @@ def test_wrong_arguments_are_refused(db: ts.Database, connection: Connection) ->
             f"of {WORDS} characters or more, and not of 7",
             lambda: characters.passages("a text", 7),
             call.format("of characters", 7),
+        ),
+        (
+            "of 4 words or more, and not of 2(?s:.*)[Nn]o corpus finds shorter ones",
+            lambda: shortest.passages("a text", 2),
+            call.format("shortest", 2),
         ),
         ("has no passages", lambda: without.passages("a text"), call.format("without", 8)),
         (

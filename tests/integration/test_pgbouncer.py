@@ -12,13 +12,18 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import quote
+from uuid import uuid4
 
+import asyncpg
 import psycopg
 import pytest
+from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import QueuePool
 
 import textsim_db as ts
@@ -33,6 +38,7 @@ from textsim_db.db.addresses import sqlalchemy_url
 from textsim_db.db.connections import is_pooled, lend
 from textsim_db.db.engine import open_engine
 from textsim_db.settings.corpus_settings import CorpusSettings
+from textsim_db.settings.named_values import ModeName
 from textsim_db.write.temporary_corpora import temporary_name
 
 PROGRAM_VARIABLE = "TEXTSIM_TEST_PGBOUNCER"
@@ -151,7 +157,7 @@ def test_loads_searches_and_rebuilds_work_behind_a_pooler(
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("listen", [False, True])
 def test_a_worker_indexes_behind_a_pooler(
-    pooled_url: str, mode: str, listen: bool, caplog: pytest.LogCaptureFixture
+    pooled_url: str, mode: ModeName, listen: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (
         ts.connect(pooled_url) as db,
@@ -256,3 +262,92 @@ def test_the_prepare_threshold_of_a_users_engine_is_restored(pooled_url: str) ->
             driver = connection.connection.driver_connection
             assert driver is not None
             assert driver.prepare_threshold == 5
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "run-the-worker-in-production.md"
+ROUNDS = 16
+SEARCH = "SELECT key FROM textsim.matches('c', 'some words of a text')"
+Between = Callable[[], Awaitable[None]]
+"""Called before each round."""
+
+
+def arguments_of_page(driver: str) -> dict[str, Any]:
+    """Return the arguments that the page gives to a driver."""
+    (arguments,) = re.findall(rf"^\| {driver} \| `(.*)` \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    return cast(dict[str, Any], eval(arguments, {"uuid4": uuid4}))
+
+
+async def with_psycopg(address: str, arguments: dict[str, Any], between: Between) -> list[object]:
+    connection = await psycopg.AsyncConnection.connect(address, autocommit=True, **arguments)
+    results: list[object] = []
+    async with connection:
+        for _ in range(ROUNDS):
+            await between()
+            results.append(await (await connection.execute(SEARCH)).fetchall())
+    return results
+
+
+async def with_asyncpg(address: str, arguments: dict[str, Any], between: Between) -> list[object]:
+    connection = await asyncpg.connect(address, **arguments)
+    results: list[object] = []
+    try:
+        for _ in range(ROUNDS):
+            await between()
+            results.append([tuple(row) for row in await connection.fetch(SEARCH)])
+    finally:
+        await connection.close()
+    return results
+
+
+async def with_sqlalchemy(
+    driver: str, address: str, arguments: dict[str, Any], between: Between
+) -> list[object]:
+    url = sqlalchemy_url(address).set(drivername=f"postgresql+{driver}")
+    engine = create_async_engine(url, connect_args=arguments)
+    results: list[object] = []
+    try:
+        for _ in range(ROUNDS):
+            await between()
+            async with engine.begin() as connection:
+                results.append([tuple(row) for row in await connection.exec_driver_sql(SEARCH)])
+    finally:
+        await engine.dispose()
+    return results
+
+
+@pytest.mark.parametrize(
+    ("driver", "run"),
+    [
+        ("psycopg 3", with_psycopg),
+        ("psycopg 3", partial(with_sqlalchemy, "psycopg")),
+        ("asyncpg", with_asyncpg),
+        ("asyncpg under SQLAlchemy", partial(with_sqlalchemy, "asyncpg")),
+    ],
+    ids=["psycopg", "psycopg of SQLAlchemy", "asyncpg", "asyncpg of SQLAlchemy"],
+)
+async def test_an_application_needs_the_arguments_of_the_page(
+    pooled_url: str,
+    db: ts.Database,
+    driver: str,
+    run: Callable[[str, dict[str, Any], Between], Awaitable[list[object]]],
+) -> None:
+    db.create_corpus("c").add("a", "some words of a text")
+
+    async def answers(arguments: dict[str, Any]) -> list[object]:
+        """Run the application. From its tenth round on another client holds the session of before."""
+        rounds = 0
+        connect = psycopg.AsyncConnection.connect(pooled_url, prepare_threshold=None)
+        async with await connect as other:
+
+            async def between() -> None:
+                nonlocal rounds
+                rounds += 1
+                if rounds == 10:
+                    await other.execute("SELECT 1")  # in a transaction, which stays open
+
+            return await run(pooled_url, arguments, between)
+
+    assert await answers(arguments_of_page(driver)) == [[("a",)]] * ROUNDS
+    if version() < KEEPS_PREPARED:
+        with pytest.raises(Exception, match="prepared statement"):
+            await answers({})

@@ -18,6 +18,7 @@ from tests.support.sources import (
     stored_forms,
     text_of,
 )
+from textsim_db.settings.named_values import ModeName
 
 FILTERS = {
     "(meta ->> 'score')::int > 3": ['{"score": "n/a"}', '{"score": "99999999999"}'],
@@ -43,7 +44,7 @@ LATE: dict[str, dict[str, str | None]] = {
 @mending
 @pytest.mark.parametrize("mode", MODES)
 def test_rows_that_raise_are_set_aside(
-    db: ts.Database, connection: Connection, rng: random.Random, mode: str, mend: Mender
+    db: ts.Database, connection: Connection, rng: random.Random, mode: ModeName, mend: Mender
 ) -> None:
     row_filter = rng.choice(list(FILTERS))
     column = rng.choice(list(LATE))
@@ -111,7 +112,7 @@ def test_rows_that_raise_are_set_aside(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_error_of_a_row_goes_when_its_writer_mends_it(
-    db: ts.Database, connection: Connection, mode: str
+    db: ts.Database, connection: Connection, mode: ModeName
 ) -> None:
     corpus = db.create_corpus("c")
     connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text, score text)")
@@ -139,7 +140,7 @@ def test_the_error_of_a_row_goes_when_its_writer_mends_it(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_report_of_such_a_row_holds_its_text(
-    db: ts.Database, connection: Connection, caplog: pytest.LogCaptureFixture, mode: str
+    db: ts.Database, connection: Connection, caplog: pytest.LogCaptureFixture, mode: ModeName
 ) -> None:
     corpus = db.create_corpus("c")
     connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")

@@ -15,6 +15,7 @@ from tests.support.proxy import cut_commit, open_proxy
 from tests.support.rebuilds import TEXTS, stored_rows
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
+from textsim_db.settings.named_values import Mode, ModeName
 from textsim_db.sync import read_source
 from textsim_db.write import copy_corpus
 from textsim_db.write.temporary_corpora import PREFIX
@@ -94,7 +95,7 @@ def test_tables_stay_attached_to_a_rebuilt_corpus(db: ts.Database) -> None:
         for mode in ("queue", "inline"):
             connection.execute(f"CREATE TABLE {mode} (id int PRIMARY KEY, body text)")
         corpus = db.create_corpus("c")
-        for mode in ("queue", "inline"):
+        for mode in Mode:
             corpus.attach(mode, "id", "body", mode)
         connection.execute("INSERT INTO queue VALUES (1, 'the words of the queue')")
         db.worker().run(until_idle=True)
@@ -122,7 +123,7 @@ def test_tables_stay_attached_to_a_rebuilt_corpus(db: ts.Database) -> None:
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("ending", ["drop", "detach", "detach and drop"])
 def test_a_corpus_of_dropped_or_detached_tables_can_be_rebuilt(
-    db: ts.Database, mode: str, ending: str
+    db: ts.Database, mode: ModeName, ending: str
 ) -> None:
     corpus = db.create_corpus("c")
     with psycopg.connect(db.url, autocommit=True) as connection:

@@ -12,6 +12,7 @@ import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.roles import as_role
 from tests.support.sources import index_all_pending, stored_forms
+from textsim_db.settings.named_values import ModeName
 
 FILTER = "state = 'published' AND NOT coalesce(hidden, false) AND found > 0"
 TABLE = """
@@ -41,7 +42,7 @@ def test_changes_at_random_leave_the_documents_of_the_filtered_rows(
     db: ts.Database,
     connection: Connection,
     corpus: ts.Corpus,
-    mode: str,
+    mode: ModeName,
     by_sql: bool,
     rng: random.Random,
 ) -> None:

@@ -19,6 +19,7 @@ from tests.support.scopes import (
     scopes_of_equal_bits,
     true_pairs,
 )
+from textsim_db.settings.named_values import ModeName
 
 TEXT = "the quick brown fox jumps over the lazy dog"
 
@@ -160,7 +161,7 @@ def test_documents_without_a_possible_scope_are_refused(db: ts.Database) -> None
 @pytest.mark.both_servers
 @pytest.mark.parametrize("mode", sample(["queue", "inline"], 2))
 def test_a_column_of_an_attached_table_gives_the_scope(
-    db: ts.Database, connection: Connection, mode: str, seed: int
+    db: ts.Database, connection: Connection, mode: ModeName, seed: int
 ) -> None:
     documents = random_documents(seed, 300)
     connection.execute("CREATE TYPE tenant AS (name text, number int)")

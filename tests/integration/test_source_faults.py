@@ -13,6 +13,7 @@ from tests.support.sources import MODES, index_all_pending, make_table, stored_f
 from tests.support.steps import MADE_UP, NEWER
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from tests.support.workers import running_worker
+from textsim_db.settings.named_values import ModeName
 
 
 def test_a_change_that_crashes_every_worker_is_set_aside(
@@ -135,7 +136,7 @@ def test_what_attach_refuses_is_a_fault_of_an_attached_table_too(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_triggers_of_a_restored_table_do_nothing_to_the_table_that_has_their_function(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: ModeName
 ) -> None:
     """pg_dump -t other: in the database that restores it, the functions belong to another table."""
     make_table(connection)

@@ -21,6 +21,7 @@ from tests.support.sources import (
     stored_forms,
     text_of,
 )
+from textsim_db.settings.named_values import ModeName
 
 KEYS: dict[str, tuple[str, list[object]]] = {
     "smallint": ("smallint", [1, -2, 32767]),
@@ -36,7 +37,7 @@ KEYS: dict[str, tuple[str, list[object]]] = {
 
 @pytest.mark.parametrize("mode", sample(MODES, 2, "more"))
 def test_keys_of_every_supported_type_are_indexed(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: ModeName
 ) -> None:
     connection.execute("CREATE DOMAIN name_of_it AS text NOT NULL")
     for kind, (definition, keys) in KEYS.items():
@@ -61,7 +62,7 @@ def test_keys_of_every_supported_type_are_indexed(
 
 @pytest.mark.parametrize("mode", sample(MODES, 2, "more"))
 def test_changes_of_a_partitioned_table_are_indexed(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: ModeName
 ) -> None:
     connection.execute(
         """
@@ -163,7 +164,7 @@ def test_wrong_calls_of_attach_and_detach_are_refused(
     with pytest.raises(ts.ConfigurationError, match="table"):
         corpus.attach('a "b', "id", "body")
     with pytest.raises(ts.ConfigurationError, match="mode is 'later'"):
-        corpus.attach("t", "id", "body", "later")
+        corpus.attach("t", "id", "body", "later")  # type: ignore[arg-type]
     with pytest.raises(ts.ConfigurationError, match="neither a name, nor a SQLAlchemy table"):
         corpus.attach(int, "id", "body")
     with pytest.raises(

@@ -18,6 +18,7 @@ from tests.support.sources import (
     stored_forms,
     text_of,
 )
+from textsim_db.settings.named_values import ModeName
 
 STATEMENTS: dict[str, list[LiteralString]] = {
     "insert": ["INSERT INTO t VALUES (10, 'one more text that is here')"],
@@ -94,7 +95,7 @@ def run_statements(connection: Connection, statements: list[LiteralString]) -> N
 
 @pytest.mark.parametrize("mode", sample(MODES, 2, "more"))
 def test_changes_by_every_kind_of_statement_are_indexed(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: ModeName
 ) -> None:
     make_table(connection)
     connection.execute("CREATE TABLE at_first AS TABLE t")

@@ -15,6 +15,7 @@ from tests.support.tracked import Groups, compare, expected_ids, ids_of
 from tests.support.tracked_writer import CORPORA, RandomWriter
 from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
+from textsim_db.settings.named_values import LinkageName, ModeName
 from textsim_db.sync import build_clusters
 
 CHANGES = 15
@@ -34,8 +35,8 @@ def test_clusters_follow_random_changes(
     rng: random.Random,
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
-    linkage: str,
-    mode: str,
+    linkage: LinkageName,
+    mode: ModeName,
     judges: bool,
 ) -> None:
     monkeypatch.setattr(build_clusters, "LEAST_DOCUMENTS", 1)
@@ -350,7 +351,7 @@ def count_events(connection: Connection) -> int:
 @pytest.mark.more
 @pytest.mark.parametrize("linkage", ["kept", "single"])
 def test_clusters_keep_their_ids(
-    db: ts.Database, connection: Connection, rng: random.Random, linkage: str
+    db: ts.Database, connection: Connection, rng: random.Random, linkage: LinkageName
 ) -> None:
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.5, recall=0.95, is_unique=False)
     corpus.track(linkage)

@@ -11,6 +11,7 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.connections import Connection
 from tests.support.tracked import compare
+from textsim_db.settings.named_values import LinkageName
 from textsim_db.sync import build_clusters
 
 MOST = 200
@@ -24,7 +25,7 @@ def filled(numbers: range) -> Iterator[tuple[str, str]]:
         yield f"{number:05}", f"{TEMPLATE} {number} a{number} b{number}"
 
 
-def tracked(db: ts.Database, linkage: str) -> ts.Corpus:
+def tracked(db: ts.Database, linkage: LinkageName) -> ts.Corpus:
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.7)
     corpus.track(linkage)
     return corpus
@@ -52,7 +53,7 @@ def test_a_crowd_is_one_cluster_and_has_few_matches(
     db: ts.Database,
     connection: Connection,
     monkeypatch: pytest.MonkeyPatch,
-    linkage: str,
+    linkage: LinkageName,
     is_bulk: bool,
 ) -> None:
     count = 350
@@ -76,7 +77,7 @@ def test_a_crowd_is_one_cluster_and_has_few_matches(
 @pytest.mark.more
 @pytest.mark.parametrize("linkage", ["kept", "single"])
 def test_a_crowd_that_loses_matches_is_compared_again(
-    db: ts.Database, connection: Connection, linkage: str
+    db: ts.Database, connection: Connection, linkage: LinkageName
 ) -> None:
     count, removed = 330, 120
     corpus = tracked(db, linkage)
@@ -139,7 +140,7 @@ def test_a_crowd_of_complete_linkage_is_one_cluster_and_documents_alone(
 
 
 @pytest.mark.parametrize("linkage", ["complete", pytest.param("kept", marks=pytest.mark.more)])
-def test_copies_of_a_text_do_not_hide_a_cluster(db: ts.Database, linkage: str) -> None:
+def test_copies_of_a_text_do_not_hide_a_cluster(db: ts.Database, linkage: LinkageName) -> None:
     """A bucket has more documents than are read, but few different texts."""
     corpus = tracked(db, linkage)
     (_, text), *others = filled(range(4))
@@ -160,7 +161,7 @@ def test_copies_of_a_text_do_not_hide_a_cluster(db: ts.Database, linkage: str) -
     [("kept", "sql"), ("complete", "python"), ("single", "worker")],
 )
 def test_many_documents_that_are_loaded_at_once(
-    db: ts.Database, connection: Connection, linkage: str, way: str
+    db: ts.Database, connection: Connection, linkage: LinkageName, way: str
 ) -> None:
     corpus = db.create_corpus("c")
     corpus.track(linkage)

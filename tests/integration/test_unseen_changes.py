@@ -18,6 +18,7 @@ from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.sources import Mender, in_both_modes, mending, text_of
 from textsim_db.db.engine import autocommit
+from textsim_db.settings.named_values import ModeName
 from textsim_db.sync import read_source
 
 ROWS = 40
@@ -37,7 +38,9 @@ def make_table(connection: Connection) -> None:
     insert_rows(connection)
 
 
-def make_partitions(db: ts.Database, connection: Connection, corpus: ts.Corpus, mode: str) -> None:
+def make_partitions(
+    db: ts.Database, connection: Connection, corpus: ts.Corpus, mode: ModeName
+) -> None:
     """Attach a partitioned table, then create and fill the partition t_late."""
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text) PARTITION BY RANGE (id)")
     connection.execute("CREATE TABLE t_early PARTITION OF t FOR VALUES FROM (0) TO (100)")
@@ -72,7 +75,7 @@ def check_noted(corpus: ts.Corpus) -> None:
 
 @in_both_modes
 def test_a_table_with_another_file_is_no_problem(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, textsim: Textsim, mode: str
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, textsim: Textsim, mode: ModeName
 ) -> None:
     make_table(connection)
     corpus.attach("t", "id", "body", mode)
@@ -89,7 +92,7 @@ def test_a_table_with_another_file_is_no_problem(
 
 @in_both_modes
 def test_a_name_that_belongs_to_another_table_is_reported(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: ModeName
 ) -> None:
     make_table(connection)
     corpus.attach("t", "id", "body", mode)
@@ -165,7 +168,7 @@ def test_rows_inserted_with_disabled_triggers_while_attaching_are_indexed(
 
 @in_both_modes
 def test_columns_that_exchange_their_names_are_reported_or_indexed(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: str
+    db: ts.Database, corpus: ts.Corpus, connection: Connection, mode: ModeName
 ) -> None:
     """A trigger for rows belongs to the old column; a trigger for statements finds the new one."""
     connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text, title text)")

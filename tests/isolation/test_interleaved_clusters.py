@@ -12,6 +12,7 @@ from tests.support.clients import Client, Clients
 from tests.support.connections import Connection
 from tests.support.interleaving import ADD, REMOVE, RR
 from tests.support.tracked import compare
+from textsim_db.settings.named_values import ModeName
 
 ONE, TWO = "one two three four five six", "one two three four five"
 LOCK = "SELECT textsim._lock_clusters(1)"
@@ -131,7 +132,7 @@ def test_nothing_that_locks_a_corpus_ends_an_inline_writer(
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("hidden", [1, 2])
 def test_a_pair_is_judged_while_its_documents_are_being_added(
-    corpus: ts.Corpus, make_client: Clients, connection: Connection, mode: str, hidden: int
+    corpus: ts.Corpus, make_client: Clients, connection: Connection, mode: ModeName, hidden: int
 ) -> None:
     """A judgement and its documents are committed in any order. hidden: how many documents wait."""
     corpus.track(mode=mode)
@@ -164,7 +165,7 @@ def test_a_pair_is_judged_while_a_rebuilt_corpus_replaces_its_corpus(
     corpus: ts.Corpus,
     make_client: Clients,
     connection: Connection,
-    mode: str,
+    mode: ModeName,
     statement: str,
 ) -> None:
     corpus.add_many({"a": ONE, "b": TWO})

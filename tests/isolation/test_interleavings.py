@@ -16,6 +16,7 @@ from tests.support.interleaving import ADD, LEVELS, REMOVE, RR, Scene, add_many_
 from tests.support.sources import expected_forms, make_table
 from tests.support.workers import wait_for_postponed
 from textsim_db.db.statements import QUEUE_OF_WRITERS
+from textsim_db.settings.named_values import ModeName
 
 # Two writers of one key.
 
@@ -129,7 +130,7 @@ def make_texts_table(connection: Connection, rows: int = 0) -> None:
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @LEVELS
-def test_attaching_waits_for_an_insert(scene: Scene, level: Isolation, mode: str) -> None:
+def test_attaching_waits_for_an_insert(scene: Scene, level: Isolation, mode: ModeName) -> None:
     make_texts_table(scene.connection, 2)
     a, b = scene.client("a", level), scene.client("b")
     a.does(a.sql("INSERT INTO t VALUES ('k', 'before the triggers')"))
@@ -162,7 +163,7 @@ def test_an_insert_waits_for_attaching(scene: Scene, level: Isolation, mode: str
 
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
-def test_two_workers_on_one_key_index_the_last_text(scene: Scene, mode: str) -> None:
+def test_two_workers_on_one_key_index_the_last_text(scene: Scene, mode: ModeName) -> None:
     """The row changes for the last time after both workers have read it and computed its signature."""
     make_texts_table(scene.connection)
     scene.corpus.attach("t", "id", "body", mode)
@@ -349,7 +350,7 @@ def test_a_look_for_twins_that_waits_for_a_rebuild_is_refused(scene: Scene) -> N
 
 @pytest.mark.more
 @pytest.mark.parametrize("mode", ["queue", "inline"])
-def test_a_row_that_changes_during_a_rebuild_is_indexed(scene: Scene, mode: str) -> None:
+def test_a_row_that_changes_during_a_rebuild_is_indexed(scene: Scene, mode: ModeName) -> None:
     make_table(scene.connection, 3)
     scene.corpus.attach("t", "id", "body", mode)
     a, rebuilder, worker = scene.client("a"), scene.client("rebuilder"), scene.client("worker")

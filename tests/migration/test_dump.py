@@ -1,4 +1,4 @@
-"""pg_dump and pg_restore keep everything, on the same server and on newer servers."""
+"""pg_dump and pg_restore keep everything, on the same and on newer servers; so does pg_upgrade."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from tests.conftest import open_server
 from tests.support.dumps import UTF8, answers, check, fill, run_command
 from tests.support.roles import Stage, new_role, new_stage
 from tests.support.sampling import sample
-from tests.support.servers import EMBEDDED_VERSIONS, Server, programs_of, run_server
+from tests.support.servers import (
+    EMBEDDED_VERSIONS,
+    Server,
+    database_of,
+    programs_of,
+    run_server,
+    run_upgraded,
+)
 
 FORMATS = sample(["custom", "plain"], 2)
 
@@ -116,6 +123,23 @@ def test_a_dump_is_restored_on_a_newer_server(
         url = stack.enter_context(target.database(UTF8))
         dump_and_restore(programs(target), stage.url, url, form)
         check(stage, replace(stage, url=url))
+
+
+@pytest.mark.more
+def test_pg_upgrade_keeps_everything_and_the_changes_that_wait() -> None:
+    old, new = (programs_of(version) for version in EMBEDDED_VERSIONS)
+    assert old is not None
+    assert new is not None
+    with ExitStack() as stack:
+        folders = [tempfile.TemporaryDirectory(prefix="ts-") for _ in range(2)]
+        first, second = (Path(stack.enter_context(folder)) for folder in folders)
+        first.chmod(0o755)
+        second.chmod(0o755)
+        url = stack.enter_context(run_server(old, first))
+        stage = stack.enter_context(new_stage(Server(url, "upgraded_")))
+        fill(stage)
+        upgraded = stack.enter_context(run_upgraded(old, url, new, second))
+        check(stage, replace(stage, url=Server(upgraded, "").address(database_of(stage.url))))
 
 
 def test_a_restored_oid_of_another_table_is_not_read(db: ts.Database) -> None:

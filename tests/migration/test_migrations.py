@@ -18,6 +18,7 @@ from tests.support.servers import Server
 from tests.support.steps import LAST, MADE_UP, NEWER, later_step
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
+from textsim_db.settings.named_values import Mode
 
 pytestmark = pytest.mark.both_servers
 
@@ -197,7 +198,7 @@ def test_documents_survive_an_upgrade(engine: Engine, empty_database_url: str) -
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE article (id int PRIMARY KEY, body text)")
         with ts.connect(url) as db:
-            for name, mode in (("one", "queue"), ("two", "inline")):
+            for name, mode in (("one", Mode.QUEUE), ("two", Mode.INLINE)):
                 corpus = db.create_corpus(name)
                 corpus.add_many([("a", "some text that is there"), ("b", "some text that is here")])
                 corpus.attach("article", "id", "body", mode)

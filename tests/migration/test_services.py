@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import typer.main
 import yaml
 
+import textsim_db
+from tests.support.servers import EMBEDDED_VERSIONS, programs_of, run_server
 from textsim_db.cli import app
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -43,7 +48,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     assert (done.returncode, ours) == (0, [])
 
 
-def test_the_manifest_runs_a_worker_with_both_probes() -> None:
+def test_the_manifest_runs_a_worker_with_all_probes() -> None:
     manifest = yaml.safe_load((DOCS / "monitoring" / "kubernetes.yml").read_text("utf-8"))
     pod = manifest["spec"]["template"]
     assert manifest["spec"]["selector"]["matchLabels"] == pod["metadata"]["labels"]
@@ -52,11 +57,25 @@ def test_the_manifest_runs_a_worker_with_both_probes() -> None:
     port = container["args"][container["args"].index("--metrics-port") + 1]
     assert port == str(container["ports"][0]["containerPort"])
     assert port == pod["metadata"]["annotations"]["prometheus.io/port"]
-    for name, path in (("readinessProbe", "/readyz"), ("livenessProbe", "/healthz")):
-        probe = container[name]["httpGet"]
+    probes = {"startup": "/healthz", "readiness": "/readyz", "liveness": "/healthz"}
+    for name, path in probes.items():
+        probe = container[f"{name}Probe"]["httpGet"]
         assert probe == {"path": path, "port": container["ports"][0]["name"]}
     mounted = {mount["name"] for mount in container["volumeMounts"]}
     assert mounted == {volume["name"] for volume in pod["spec"]["volumes"]}
+    assert container["image"].endswith(f"/textsim-db:{textsim_db.__version__}")
+    assert container["imagePullPolicy"] == "IfNotPresent"
+    resources = container["resources"]
+    assert (resources["requests"].keys(), resources["limits"].keys()) == (
+        {"cpu", "memory"},
+        {"memory"},
+    )
+    # The restricted profile of the Pod Security Standards.
+    security = container["securityContext"] | pod["spec"]["securityContext"]
+    assert security["runAsNonRoot"] is True
+    assert security["allowPrivilegeEscalation"] is False
+    assert security["capabilities"] == {"drop": ["ALL"]}
+    assert security["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
 ROOT = Path(__file__).parents[2]
@@ -69,20 +88,83 @@ def instructions(name: str) -> list[str]:
     return re.findall(rf"^{name} +(.*)$", DOCKERFILE, re.M)
 
 
-@pytest.mark.parametrize("name", ["install", "worker"])
-def test_the_commands_of_docker_compose_exist(name: str) -> None:
+def test_the_image_has_all_commands() -> None:
+    extras = {
+        frozenset(names.split(","))
+        for names in re.findall(r"'(?:\.|textsim-db)\[(.*?)\]'", DOCKERFILE)
+    }
+    assert {"languages", "mcp", "prometheus", "review"} <= frozenset.intersection(*extras)
+
+
+def test_the_worker_of_docker_compose_is_a_command() -> None:
     assert instructions("ENTRYPOINT") == ['["textsim-in-container"]']
     assert 'exec textsim "$@"' in DOCKERFILE
-    command: Any = typer.main.get_command(app)
-    for word in SERVICES[name]["command"]:
-        if word.isdigit():
-            continue
-        if word.startswith("--"):
-            options = [opt for option in command.params for opt in option.opts]
-            assert word in [*options, *(opt for o in command.params for opt in o.secondary_opts)]
-            continue
-        command = getattr(command, "commands", {}).get(word)
-        assert command is not None, word
+    check_command(SERVICES["worker"]["command"])
+
+
+PASSWORD = r"""it's "a" \password"""
+
+
+@pytest.mark.more
+def test_the_worker_of_docker_compose_has_few_rights(tmp_path: Path) -> None:
+    """Run what the services run, on a new server."""
+    programs = programs_of(EMBEDDED_VERSIONS[-1])
+    assert programs is not None
+    program = tmp_path / "textsim-in-container"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m textsim_db.cli "$@"\n')
+    program.chmod(0o755)
+    folders = f"{tmp_path}:{Path(sys.executable).parent}:{programs}:{os.environ['PATH']}"
+    path = {"PATH": folders, "PYTHONPATH": str(ROOT)}
+    server = SERVICES["database"]["environment"]
+    settings = {name: value for name, value in server.items() if name.startswith("POSTGRES_")}
+    settings |= {"TEXTSIM_PASSWORD": PASSWORD, "TEXTSIM_WORKER_PASSWORD": PASSWORD}
+    with tempfile.TemporaryDirectory(prefix="ts-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        with run_server(programs, folder) as url, psycopg.connect(url, autocommit=True) as admin:
+            admin.execute(f"CREATE DATABASE {server['POSTGRES_DB']} ENCODING 'UTF8'".encode())
+            host = {"PGHOST": str(folder / "data")}
+            (script,) = [each for each in SERVICES["database"]["volumes"] if "initdb.d" in each]
+            run(["sh", ROOT / script.partition(":")[0]], path | host | settings)
+
+            def address(service: str) -> str:
+                of_service = SERVICES[service]["environment"]["TEXTSIM_DATABASE_URL"]
+                return f"{of_service.replace('@database', '@')}?host={host['PGHOST']}"
+
+            install = SERVICES["install"]
+            command = [*install["entrypoint"], *install["command"]]
+            for _ in range(2):  # the second start changes nothing
+                run(command, path | {"TEXTSIM_DATABASE_URL": address("install")})
+            with textsim_db.connect(address("install")) as owner:
+                with psycopg.connect(address("install"), autocommit=True) as connection:
+                    connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+                    corpus = owner.create_corpus("c")
+                    corpus.attach("t", "id", "body")
+                    connection.execute("INSERT INTO t VALUES (1, 'some words of a row')")
+                words = [str(program), SERVICES["worker"]["command"][0], "--once"]
+                run(words, path | {"TEXTSIM_DATABASE_URL": address("worker")})
+                assert "1" in corpus
+            roles = admin.execute(
+                "SELECT rolname, rolsuper, rolpassword IS NULL, pg_has_role(rolname, 'app', 'MEMBER') "
+                "FROM pg_authid WHERE rolname IN ('app', 'indexer', 'postgres') ORDER BY 1"
+            ).fetchall()
+            assert roles == [
+                ("app", False, False, True),
+                ("indexer", False, False, False),
+                ("postgres", True, True, True),
+            ]
+
+
+def run(command: list[str | Path], environment: dict[str, str]) -> None:
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples").glob("*/compose.yml")), ids=str)
+def test_a_schema_of_an_example_is_run_wholly_or_not_at_all(file: Path) -> None:
+    text = file.read_text("utf-8")
+    for script in re.findall(r"psql .*-f .*|\| *psql.*", text):
+        assert {"-X", "-1", "ON_ERROR_STOP=1"} <= set(script.split())
 
 
 def test_the_image_gets_the_files_that_the_wheel_is_built_from() -> None:
@@ -99,16 +181,19 @@ def test_the_image_gets_the_files_that_the_wheel_is_built_from() -> None:
 
 
 def test_compose_has_one_image_a_health_check_and_no_password_of_ours() -> None:
-    worker, manifest = (
-        SERVICES["worker"],
-        (DOCS / "monitoring" / "kubernetes.yml").read_text("utf-8"),
-    )
-    assert f"image: {worker['image']}:latest" in manifest
+    worker = SERVICES["worker"]
+    assert {service["image"] for service in SERVICES.values()} == {"postgres:18", "textsim-db"}
     cache = re.findall(r"^ENV NUMBA_CACHE_DIR=(/home\S+)", DOCKERFILE, re.M)
     assert worker["volumes"] == [f"kernels:{cache[0]}"]
-    passwords = {SERVICES["database"]["environment"]["POSTGRES_PASSWORD"]}
-    passwords.add(worker["environment"]["PGPASSWORD"])
-    assert all(re.fullmatch(r"\$\{TEXTSIM_PASSWORD:\?.+\}", each) for each in passwords)
+    passwords = {
+        value
+        for service in SERVICES.values()
+        for name, value in service["environment"].items()
+        if "PASSWORD" in name
+    }
+    own = {each for each in passwords if not re.fullmatch(r"\$\{TEXTSIM_PASSWORD:\?.+\}", each)}
+    assert own == {"${TEXTSIM_WORKER_PASSWORD:-$TEXTSIM_PASSWORD}"}
+    assert worker["environment"]["PGPASSWORD"] in own
     assert worker["command"][-2:] == ["--metrics-port", "9464"]
     start, python, *arguments = worker["healthcheck"]["test"]
     assert (start, python) == ("CMD", "python")

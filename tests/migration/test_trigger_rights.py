@@ -13,6 +13,7 @@ import textsim_db as ts
 from tests.support.roles import FOX, Stage, as_role, new_stage, truncate_name
 from tests.support.sampling import sample
 from tests.support.servers import Server
+from textsim_db.settings.named_values import ModeName
 
 HOSTILE = [
     'x"; DROP TABLE textsim.corpus; --',
@@ -65,7 +66,7 @@ def test_only_the_owner_of_a_table_may_use_its_trigger_function(stage: Stage) ->
 
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 def test_a_role_that_only_writes_the_table_needs_no_right_on_the_schema(
-    stage: Stage, mode: str
+    stage: Stage, mode: ModeName
 ) -> None:
     stage.run(
         stage.writer,
@@ -156,7 +157,7 @@ def test_trigger_functions_run_no_code_of_the_table_owner(stage: Stage, mode: st
 @pytest.mark.parametrize("mode", ["queue", "inline"])
 @pytest.mark.parametrize("name", sample(HOSTILE, 3, "more"))
 def test_tables_of_hostile_names_are_attached_and_indexed(
-    server: Server, name: str, mode: str
+    server: Server, name: str, mode: ModeName
 ) -> None:
     with new_stage(server, writer=name, other=f"other {name}") as stage:
         other = stage.other

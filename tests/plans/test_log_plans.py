@@ -14,6 +14,7 @@ from benchmarks.generate import documents
 from tests.support.connections import Connection
 from tests.support.waiting import wait_for
 from textsim_db.db import stored_corpus
+from textsim_db.settings.named_values import LinkageName
 from textsim_db.sync import statements
 
 READ = """
@@ -31,7 +32,7 @@ TEXT = " ".join(f"word{number}" for number in range(30))
 @pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
 @pytest.mark.parametrize("is_judged", [False, True])
 def test_an_update_for_one_document_reads_few_rows(
-    db: ts.Database, connection: Connection, linkage: str, is_judged: bool
+    db: ts.Database, connection: Connection, linkage: LinkageName, is_judged: bool
 ) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(documents(8_000, words=40, planted=0.1, seed=1))
@@ -80,6 +81,7 @@ STATEMENTS = {
     "delete": f"SELECT textsim._delete_entries((SELECT array_agg(id) FROM ({CLAIM}) c))",
     "batch of index_pending": "SELECT entries FROM textsim._pending_batch('c', 0, '{}')",
     "comparisons": "SELECT * FROM textsim._uncompared(1)",
+    "warnings": "SELECT w.* FROM textsim.corpus c, textsim._search_warnings(c) w",
 }
 ROWS_READ = """
 SELECT pg_stat_get_xact_tuples_returned('textsim.pending'::regclass), (

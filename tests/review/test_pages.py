@@ -19,6 +19,7 @@ from tests.review.conftest import Open
 from tests.support.review import HOSTILE, check_elements, seen_of, words_of
 from textsim_db.results import Pair
 from textsim_db.review.corpus_documents import CorpusDocuments
+from textsim_db.settings.named_values import Verdict
 
 COUNTS = ("pairs", "clusters", "removals")
 WORDS = [f"w{i}" for i in range(40)]
@@ -388,9 +389,11 @@ def test_verdicts_of_one_kind_point_to_another_threshold(
     graded: ts.Corpus, open_review: Open
 ) -> None:
     client = open_review(graded)
-    for verdict, threshold in [("same", 0.2), ("different", 0.4)]:
+    for verdict, other, threshold in [
+        (Verdict.SAME, None, 0.2),
+        (Verdict.DIFFERENT, Verdict.SAME, 0.4),
+    ]:
         for i in range(PAIRS):
-            other = {"same": None, "different": "same"}[verdict]
             graded.judge(f"a{i:02}", f"b{i:02}", verdict, replaces=other)
         page = words_of(client.get("/precision").text)
         assert (

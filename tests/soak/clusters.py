@@ -34,6 +34,7 @@ from tests.support.embedded import server_folder
 from tests.support.tracked import compare, compare_with_networkx
 from tests.support.tracked_writer import CORPORA, RandomWriter
 from textsim_db.db import embedded_server
+from textsim_db.settings.named_values import Linkage, LinkageName, Mode, ModeName
 
 BETWEEN_COMPARISONS = 1000
 LIFE = 5000
@@ -50,7 +51,7 @@ REBUILT = (
     pg.UndefinedFunction,
 )
 """Errors of a writer that began before the end of a rebuild."""
-LIVES = list(itertools.product(CORPORA, ["kept", "single", "complete"], ["queue", "inline"]))
+LIVES = list(itertools.product(CORPORA, Linkage, Mode))
 
 
 class Worker:
@@ -83,8 +84,8 @@ class Life:
     url: str
     seed: str
     kind: str
-    linkage: str
-    mode: str
+    linkage: LinkageName
+    mode: ModeName
     writers: int
     happened: Counter[str] = field(default_factory=Counter)
 

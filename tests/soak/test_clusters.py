@@ -8,6 +8,7 @@ import pytest
 
 import textsim_db as ts
 from tests.soak import clusters
+from textsim_db.settings.named_values import LinkageName, ModeName
 
 STEPS = 200 if float(os.environ.get("TEXTSIM_TEST_SECONDS", "2")) < 60 else 5000
 
@@ -15,7 +16,12 @@ STEPS = 200 if float(os.environ.get("TEXTSIM_TEST_SECONDS", "2")) < 60 else 5000
 @pytest.mark.more
 @pytest.mark.parametrize(("kind", "linkage", "mode"), clusters.LIVES[::7])
 def test_clusters_are_right_after_writers_and_kills(
-    db: ts.Database, seed: int, monkeypatch: pytest.MonkeyPatch, kind: str, linkage: str, mode: str
+    db: ts.Database,
+    seed: int,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    linkage: LinkageName,
+    mode: ModeName,
 ) -> None:
     for name, chance in (("EXPIRE", 0.03), ("REBUILD", 0.01), ("KILL_SESSIONS", 0.1)):
         monkeypatch.setattr(clusters, name, chance)

@@ -236,3 +236,48 @@ def test_searches_warn_until_a_table_is_indexed(connection: Connection) -> None:
     for search in searches:
         connection.execute(search)
     assert notices == []
+
+
+@pytest.mark.parametrize("mode", ["queue", "inline"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "DROP TRIGGER _textsim_1_insert ON t",
+        "DROP TRIGGER _textsim_1_truncate ON t",
+        "DROP FUNCTION textsim._changes_1() CASCADE",
+        "ALTER TABLE t DISABLE TRIGGER _textsim_1_delete",
+        "ALTER TABLE t ENABLE REPLICA TRIGGER _textsim_1_update",
+    ],
+)
+def test_searches_warn_of_a_lost_trigger_at_once(
+    db: ts.Database, connection: Connection, mode: str, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_corpus(connection)
+    create_table(connection, 3)
+    connection.execute(f"SELECT textsim.attach('c', 't', 'id', 'body', '{mode}')".encode())
+    connection.execute("CALL textsim.index_pending('c')")
+    metric = "SELECT value FROM textsim.metrics WHERE name = 'textsim_table_problems'"
+    notices: list[str] = []
+    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
+    search = "SELECT key, similarity FROM textsim.matches('c', 'a row that nobody has')"
+    connection.execute(search)
+    list(db.corpus("c").pairs())
+    assert (notices, caplog.messages) == ([], [])
+    assert connection.execute(metric).fetchone() == (0,)
+    connection.execute(fault.encode())
+    notices.clear()
+    connection.execute(search)
+    warning = (
+        'changes of table public.t are missed in corpus "c": a trigger was dropped or is disabled'
+    )
+    assert notices == [warning]
+    list(db.corpus("c").pairs())
+    assert [message.partition(";")[0] for message in caplog.messages] == [warning]
+    assert db.corpus("c").status().problems
+    assert connection.execute(metric).fetchone() != (0,)
+    connection.execute("SELECT textsim.detach('c', 't')")
+    connection.execute(f"SELECT textsim.attach('c', 't', 'id', 'body', '{mode}')".encode())
+    connection.execute("CALL textsim.index_pending('c')")
+    notices.clear()
+    connection.execute(search)
+    assert notices == []

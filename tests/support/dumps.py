@@ -12,6 +12,7 @@ from psycopg import sql
 import textsim_db as ts
 from tests.support.catalog import CATALOG, fetch_sorted, schema_catalog
 from tests.support.roles import FOX, RIGHTS, TEXTS, Stage
+from textsim_db.settings.named_values import ModeName
 
 UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 TABLES = (
@@ -30,7 +31,7 @@ TABLES = (
     "CREATE TABLE blog.message_1 PARTITION OF blog.message FOR VALUES IN ('2026-11-01')",
     "CREATE TABLE blog.message_2 PARTITION OF blog.message FOR VALUES IN ('2026-11-02')",
 )
-ATTACHED = (
+ATTACHED: tuple[tuple[str, list[str], str, ModeName], ...] = (
     ("article", ["id"], "body", "queue"),
     ("note", ["id"], "body", "inline"),
     ('zebra."My ""own"" Table"', ["Key"], "The Text", "inline"),

@@ -10,10 +10,11 @@ from typing import Any
 import networkx as nx
 
 from textsim_db.results import Cluster
+from textsim_db.settings.named_values import Verdict, VerdictName
 
 Pair = tuple[str, str]
 Judgements = Mapping[Pair, str]
-VERDICTS = ("same", "different", "unsure")
+VERDICTS = tuple(Verdict)
 
 
 def ordered(a: str, b: str) -> Pair:
@@ -22,11 +23,11 @@ def ordered(a: str, b: str) -> Pair:
 
 def random_judgements(
     rng: random.Random, keys: Sequence[str], pairs: Iterable[Pair], count: int
-) -> dict[Pair, str]:
+) -> dict[Pair, VerdictName]:
     """Return judgements of some of the pairs, of random keys, and of keys without a document."""
     near = list(pairs)
     others = [*keys, "gone 1", "gone 2"]
-    judgements = {}
+    judgements: dict[Pair, VerdictName] = {}
     for _ in range(count):
         pair = rng.choice(near) if near and rng.random() < 0.6 else rng.sample(others, 2)
         judgements[ordered(*pair)] = rng.choices(VERDICTS, (3, 2, 1))[0]

@@ -212,12 +212,59 @@ def run_server(programs: Path, folder: Path, *settings: str) -> Iterator[str]:
 @contextmanager
 def run_standby(programs: Path, folder: Path, primary: str) -> Iterator[str]:
     """Copy a server, whose address is given, into the folder, and run the copy as its standby."""
-    _make_data(folder, programs / "pg_basebackup", "--write-recovery-conf", "--dbname", primary)
-    (
-        folder / "data" / ".s.PGSQL.5432.lock"
-    ).unlink()  # the copy of the lock of the primary's socket
+    _copy_data(programs, folder, primary, "--write-recovery-conf")
     with run_data(programs, folder) as url:
         yield url
+
+
+def _copy_data(programs: Path, folder: Path, server: str, *options: str) -> None:
+    at_once = ["--no-sync", "--checkpoint", "fast"]
+    _make_data(folder, programs / "pg_basebackup", *at_once, *options, "--dbname", server)
+    (folder / "data" / ".s.PGSQL.5432.lock").unlink()  # the lock of the server's socket
+
+
+@contextmanager
+def run_upgraded(old: Path, server: str, programs: Path, folder: Path) -> Iterator[str]:
+    """Copy a server, whose programs and address are given, upgrade the copy, and run it."""
+    with tempfile.TemporaryDirectory(prefix="ts-") as name:
+        copy = Path(name)
+        copy.chmod(0o755)
+        _copy_data(old, copy, server)
+        with run_data(old, copy):
+            pass  # pg_upgrade takes no data that need recovery
+        _upgrade_data(old, programs, copy, folder)
+    with run_data(programs, folder) as url:
+        yield url
+
+
+def _upgrade_data(old: Path, programs: Path, old_folder: Path, folder: Path) -> None:
+    initdb: list[str | Path] = [
+        programs / "initdb",
+        "-N",
+        "-E",
+        "UTF8",
+        "-U",
+        "postgres",
+        "-A",
+        "trust",
+    ]
+    # Since version 18 initdb switches checksums on, and both servers must have them or not.
+    has_option = "--no-data-checksums" in run_program(programs / "initdb", "--help")
+    _make_data(folder, *initdb, *(["--no-data-checksums"] if has_option else []))
+    folders: list[str | Path] = ["-b", old, "-d", old_folder / "data", "-B", programs, "-D"]
+    options = ["--no-sync", "-U", "postgres", *folders, folder / "data"]
+    run_program(programs / "pg_upgrade", *options, folder=folder / "data")
+
+
+def run_program(program: Path, *arguments: str | Path, folder: Path | None = None) -> str:
+    """Run a program of PostgreSQL, and return what it prints."""
+    command = [program, *arguments]
+    done = subprocess.run(
+        command, capture_output=True, text=True, user=_user(), cwd=folder, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{program.name} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def _make_data(folder: Path, *command: str | Path) -> None:
@@ -227,11 +274,7 @@ def _make_data(folder: Path, *command: str | Path) -> None:
     user = _user()
     if user is not None:
         shutil.chown(data, user, user)
-    done = subprocess.run(
-        [*command, "-D", data], capture_output=True, text=True, user=user, check=False
-    )
-    if done.returncode:
-        raise RuntimeError(f"{command[0]} failed:\n{done.stderr}")
+    run_program(Path(command[0]), *command[1:], "-D", data)
 
 
 def _user() -> str | None:

@@ -8,6 +8,7 @@ from itertools import combinations
 import textsim_db as ts
 from tests.support.connections import Connection, tables_of
 from tests.support.judgements import expected_clusters, judged_groups
+from textsim_db.settings.named_values import LinkageName
 
 Groups = dict[int, tuple[int, frozenset[int]]]
 """By the id of a cluster: its representative and its members, as ids of documents."""
@@ -28,7 +29,11 @@ def guards_of(connection: Connection, corpus: ts.Corpus) -> dict[str, int | None
 
 
 def compare(
-    connection: Connection, corpus: ts.Corpus, linkage: str, threshold: float, events: bool = True
+    connection: Connection,
+    corpus: ts.Corpus,
+    linkage: LinkageName,
+    threshold: float,
+    events: bool = True,
 ) -> Groups:
     """Compare matches, clusters and events with the documents, and return the clusters."""
     ids = ids_of(connection, corpus)

@@ -8,6 +8,7 @@ from typing import Any
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.judgements import ordered
+from textsim_db.settings.named_values import Verdict
 
 CORPORA: dict[str, dict[str, Any]] = {
     "bands": {"shingle": "word:1", "threshold": 0.5, "recall": 0.9},
@@ -86,7 +87,7 @@ class RandomWriter:
                     else (f"k{i}" for i in rng.sample(range(self._keys), 2))
                 )
             )
-            verdict = rng.choice(("same", "different", "different", "unsure"))
+            verdict = rng.choice((*Verdict, Verdict.DIFFERENT))
             try:
                 self._corpus.judge(a, b, verdict, replaces=judged.get((a, b)))
             except ts.ConfigurationError as error:

@@ -86,7 +86,7 @@ def test_bad_arguments_are_refused() -> None:
     with pytest.raises(ts.InputError, match="pair 2 has a key not in order: 'c'"):
         ts.group_pairs([("a", "b"), ("b", "c")], order=["b", "a"])
     with pytest.raises(ts.ConfigurationError, match="linkage is 'average'"):
-        ts.group_pairs([], "average")
+        ts.group_pairs([], "average")  # type: ignore[arg-type]
 
 
 def test_the_examples_of_the_docstring_run() -> None:

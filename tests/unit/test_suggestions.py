@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
@@ -10,9 +11,21 @@ import textsim_db as ts
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.errors import suggest_settings, suggestion
 from textsim_db.files.records import expect_names
+from textsim_db.measures import MEASURES
 from textsim_db.measures.by_name import measure_of
 from textsim_db.settings.corpus_settings import CorpusSettings
-from textsim_db.settings.named_values import check_linkage
+from textsim_db.settings.named_values import (
+    Existing,
+    ExistingName,
+    Linkage,
+    LinkageName,
+    MeasureName,
+    Mode,
+    ModeName,
+    Verdict,
+    VerdictName,
+    check_linkage,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,3 +70,18 @@ def test_a_misspelt_argument_is_reported_with_the_nearest_one() -> None:
         TypeError, match=r'rebuild\(\) has no argument "treshold"; did you mean "thr'
     ):
         rebuild("news", treshold=0.7)
+
+
+@pytest.mark.parametrize(
+    ("names", "values"),
+    [
+        (ModeName, Mode),
+        (ExistingName, Existing),
+        (LinkageName, Linkage),
+        (VerdictName, Verdict),
+        (MeasureName, MEASURES),
+    ],
+)
+def test_type_checkers_know_the_names(names: Any, values: Iterable[str]) -> None:
+    literal = names if get_origin(names) is Literal else get_args(names)[0]
+    assert list(get_args(literal)) == list(values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from textsim_db.cli.logs import configure
 from textsim_db.cli.messages import json_option, print_object
 from textsim_db.cli.opening import connect
 from textsim_db.cli.progress_lines import WorkLog, counts, log
-from textsim_db.sync.worker_state import LEASE_SECONDS, POLL_SECONDS, Stop
+from textsim_db.sync.worker_state import LEASE_SECONDS, POLL_SECONDS
 
 if TYPE_CHECKING:
     from textsim_db.corpus.database import Database
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from textsim_db.sync.worker import Worker
 
 
-_GRACE_SECONDS = 8.0
-"""Longer than the worker's own grace, less than the 10 s after which container runtimes send SIGKILL."""
+_GRACE_SECONDS, _RELEASE_SECONDS = 7.0, 1.0
+"""Longer than the worker's own grace; together less than the 10 s after which containers get SIGKILL."""
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
 _LISTEN_POLL_SECONDS = 1.0
 
 
@@ -149,33 +151,48 @@ def _run(db: Database, indexer: Worker, once: bool) -> ChangeReport:
 
 @contextmanager
 def _stopped_by_signals(indexer: Worker) -> Iterator[None]:
-    """Stop the worker at SIGTERM and at the first SIGINT, after its batch if that ends soon."""
-    stop, ended = Stop(), threading.Event()
+    """Stop the worker at SIGTERM and at the first SIGINT, after its batch if that ends soon.
+
+    Python calls a handler only when the main thread returns from a kernel, which may take minutes. The
+    number of a signal comes through the socket at once.
+    """
+    numbers, sender = socket.socketpair()
+    sender.setblocking(False)
+    ended = threading.Event()
 
     def handle(number: int, frame: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         indexer.stop()
-        stop.set()
 
-    before = {n: signal.signal(n, handle) for n in (signal.SIGTERM, signal.SIGINT)}
-    threading.Thread(target=_end_process, args=(indexer, stop, ended), daemon=True).start()
+    before = {n: signal.signal(n, handle) for n in _STOPPING}
+    sender_before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_end_process, args=(indexer, numbers, ended), daemon=True).start()
     try:
         yield
     finally:
         ended.set()
-        stop.set()
+        signal.set_wakeup_fd(sender_before)
+        sender.close()
         for n, handler in before.items():
             signal.signal(n, handler)
 
 
-def _end_process(indexer: Worker, stop: Stop, ended: threading.Event) -> None:
+def _end_process(indexer: Worker, numbers: socket.socket, ended: threading.Event) -> None:
     """End the process if the batch is not finished soon after the worker was stopped.
 
     A kernel cannot be interrupted, and the largest texts take minutes. The server rolls the transaction
     back, as if the worker had been killed.
     """
-    stop.wait(float("inf"))
+    with numbers:
+        while (received := numbers.recv(1)) and received[0] not in _STOPPING:
+            pass
+    if not received:
+        return
+    indexer.stop()
     if not ended.wait(_GRACE_SECONDS):
-        indexer.cancel()
         log.warning("ended before the batch was finished; another worker does the batch again")
+        # The server may be silent.
+        cancel = threading.Thread(target=indexer.cancel, daemon=True)
+        cancel.start()
+        cancel.join(_RELEASE_SECONDS)
         os._exit(0)

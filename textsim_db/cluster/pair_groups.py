@@ -23,7 +23,7 @@ from textsim_db.errors import InputError, shown
 from textsim_db.results import Cluster
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import is_number
-from textsim_db.settings.named_values import Linkage, check_linkage
+from textsim_db.settings.named_values import Linkage, LinkageName, check_linkage
 from textsim_db.text.numba_compiler import Int64Array
 
 Key = TypeVar("Key", str, int)
@@ -31,7 +31,7 @@ Key = TypeVar("Key", str, int)
 
 def group_pairs(
     pairs: Iterable[tuple[Key, Key] | tuple[Key, Key, float]],
-    linkage: str = "kept",
+    linkage: LinkageName = "kept",
     order: Iterable[Key] | None = None,
 ) -> list[Cluster[Key]]:
     """Return the clusters of any pairs, the largest first; each has two keys or more.

@@ -30,7 +30,12 @@ from textsim_db.settings.check_values import (
     check_several,
     check_threshold,
 )
-from textsim_db.settings.named_values import check_linkage
+from textsim_db.settings.named_values import (
+    LinkageName,
+    MeasureName,
+    ModeName,
+    check_linkage,
+)
 from textsim_db.sync import pending_log, upkeep
 from textsim_db.write.document_inputs import Key, Scope
 
@@ -51,7 +56,7 @@ class ClusterMethods(CheckedArguments):
     def pairs(
         self,
         threshold: float | None = None,
-        measure: str = "jaccard",
+        measure: MeasureName = "jaccard",
         language: str | None = None,
         scope: Scope | None = None,
     ) -> Results[Pair[str]]:
@@ -86,7 +91,7 @@ class ClusterMethods(CheckedArguments):
     def clusters(
         self,
         threshold: float | None = None,
-        linkage: str = "single",
+        linkage: LinkageName = "single",
         rank: Callable[[str], Any] | None = None,
         language: str | None = None,
         scope: Scope | None = None,
@@ -129,7 +134,7 @@ class ClusterMethods(CheckedArguments):
     def duplicates(
         self,
         threshold: float | None = None,
-        linkage: str = "kept",
+        linkage: LinkageName = "kept",
         rank: Callable[[str], Any] | None = None,
         language: str | None = None,
         scope: Scope | None = None,
@@ -162,7 +167,7 @@ class ClusterMethods(CheckedArguments):
     def inspect_clusters(
         self,
         threshold: float | None = None,
-        linkage: str = "single",
+        linkage: LinkageName = "single",
         language: str | None = None,
         scope: Scope | None = None,
         *,
@@ -313,10 +318,10 @@ class TrackingMethods(CheckedArguments):
 
     def track(
         self,
-        linkage: str = "kept",
+        linkage: LinkageName = "kept",
         threshold: float | None = None,
         *,
-        mode: str = "queue",
+        mode: ModeName = "queue",
         keep_events: timedelta | str | None = timedelta(days=30),
     ) -> None:
         """Keep the matches and clusters of the corpus in tables that stay current.

@@ -17,7 +17,7 @@ from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import Cluster, Pair, Refusal
 from textsim_db.results.html import ResultList
 from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings, Settings
-from textsim_db.settings.named_values import check_linkage
+from textsim_db.settings.named_values import LinkageName, check_linkage
 from textsim_db.text.stop_words import with_lists
 
 Key = TypeVar("Key", str, int)
@@ -72,19 +72,21 @@ def pairs(
 
 @overload
 def clusters(  # type: ignore[overload-overlap]
-    texts: Mapping[Key, str], linkage: str = "single", **settings: Unpack[Settings]
+    texts: Mapping[Key, str], linkage: LinkageName = "single", **settings: Unpack[Settings]
 ) -> ResultList[Cluster[Key]]: ...
 
 
 @overload
 def clusters(
-    texts: Iterable[str], linkage: str = "single", **settings: Unpack[Settings]
+    texts: Iterable[str], linkage: LinkageName = "single", **settings: Unpack[Settings]
 ) -> ResultList[Cluster[int]]: ...
 
 
 @suggest_settings(*PAIR_SETTINGS)
 def clusters(
-    texts: Mapping[Any, str] | Iterable[str], linkage: str = "single", **settings: Unpack[Settings]
+    texts: Mapping[Any, str] | Iterable[str],
+    linkage: LinkageName = "single",
+    **settings: Unpack[Settings],
 ) -> ResultList[Cluster[Any]]:
     """Return the clusters of similar texts, the largest first; each has two texts or more.
 

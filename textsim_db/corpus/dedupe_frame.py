@@ -17,7 +17,7 @@ from textsim_db.results import AddReport, Refusal
 from textsim_db.results.html import ResultList, count, facts, output, rows_as_table
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings, Settings
-from textsim_db.settings.named_values import Linkage, check_linkage
+from textsim_db.settings.named_values import Linkage, LinkageName, check_linkage
 from textsim_db.settings.progress_bar import showing
 from textsim_db.text.storable_text import is_null, wrong_value
 
@@ -76,7 +76,7 @@ def dedupe_frame(
     key: str | None = None,
     *,
     keep: str = "first",
-    linkage: str = Linkage.KEPT,
+    linkage: LinkageName = Linkage.KEPT,
     scope: str | None = None,
     against: Corpus | Sequence[Corpus] = (),
     keep_up_to: int = 1,

@@ -16,6 +16,7 @@ from textsim_db.files.arrow_results import Results
 from textsim_db.read import statements
 from textsim_db.results import AddReport, Answer, DoubtfulPair, Judgement, Outcome
 from textsim_db.settings.check_values import check_raised, check_several
+from textsim_db.settings.named_values import VerdictName
 from textsim_db.settings.progress_bar import showing
 from textsim_db.write import document_inputs, judge_pairs, remove_documents
 from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
@@ -244,10 +245,10 @@ class JudgementMethods(CheckedArguments):
         self,
         a: Key,
         b: Key,
-        verdict: str,
+        verdict: VerdictName,
         note: str | None = None,
         *,
-        replaces: str | None = None,
+        replaces: VerdictName | None = None,
         source: str | None = None,
         confidence: float | None = None,
     ) -> bool:

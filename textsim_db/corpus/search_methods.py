@@ -15,6 +15,7 @@ from textsim_db.read import search_on_server
 from textsim_db.results import Candidate, Match, QueryMatch
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count, check_several
+from textsim_db.settings.named_values import MeasureName
 from textsim_db.write.document_inputs import Key, Scope
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class SearchMethods(CheckedArguments):
         text: str,
         threshold: float | None = None,
         max_results: int | None = None,
-        measure: str = "jaccard",
+        measure: MeasureName = "jaccard",
         language: str | None = None,
         scope: Scope | None = None,
     ) -> list[Match]:
@@ -84,7 +85,7 @@ class SearchMethods(CheckedArguments):
         texts: Sequence[str],
         threshold: float | None = None,
         max_results: int | None = None,
-        measure: str = "jaccard",
+        measure: MeasureName = "jaccard",
         language: str | None = None,
         scope: Scope | Sequence[Scope] | None = None,
     ) -> list[list[Match]]: ...
@@ -95,7 +96,7 @@ class SearchMethods(CheckedArguments):
         texts: ArrowTable,
         threshold: float | None = None,
         max_results: int | None = None,
-        measure: str = "jaccard",
+        measure: MeasureName = "jaccard",
         language: str | None = None,
         scope: Scope | Sequence[Scope] | None = None,
         *,
@@ -108,7 +109,7 @@ class SearchMethods(CheckedArguments):
         texts: Sequence[str] | ArrowTable,
         threshold: float | None = None,
         max_results: int | None = None,
-        measure: str = "jaccard",
+        measure: MeasureName = "jaccard",
         language: str | None = None,
         scope: Scope | Sequence[Scope] | None = None,
         *,
@@ -170,11 +171,12 @@ class SearchMethods(CheckedArguments):
         key: Key,
         threshold: float | None = None,
         max_results: int | None = None,
-        measure: str = "jaccard",
+        measure: MeasureName = "jaccard",
         language: str | None = None,
     ) -> list[Match]:
         """Return the documents that are similar to an indexed document, best first, without itself.
 
+        Of two similar documents each is a neighbour of the other; duplicates() lists which to remove.
         The other arguments are those of query(). In a scoped corpus the documents of its scope are
         searched.
 

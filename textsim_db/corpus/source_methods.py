@@ -13,7 +13,7 @@ from textsim_db.errors import ConfigurationError, suggest_settings
 from textsim_db.results import ChangeReport, Drift, ForgetReport
 from textsim_db.settings.check_values import check_several
 from textsim_db.settings.corpus_settings import CHANGEABLE, RECIPE, Settings
-from textsim_db.settings.named_values import Existing
+from textsim_db.settings.named_values import Existing, ExistingName, ModeName
 from textsim_db.settings.progress_bar import showing
 from textsim_db.sync import sources
 from textsim_db.sync.sources import ColumnName, TableName, names_of
@@ -28,11 +28,11 @@ class TableMethods(CheckedArguments):
         table: TableName,
         key: ColumnName | None = None,
         text: ColumnName | None = None,
-        mode: str | None = None,
+        mode: ModeName | None = None,
         progress: Callable[[int], None] | bool | None = None,
         *,
         key_columns: Sequence[ColumnName] | None = None,
-        existing: str = Existing.REFUSE,
+        existing: ExistingName = Existing.REFUSE,
         scope: ColumnName | None = None,
         time: ColumnName | None = None,
         expires: ColumnName | None = None,

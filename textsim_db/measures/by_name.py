@@ -12,6 +12,7 @@ from textsim_db.measures import vectors
 from textsim_db.measures.edits import levenshtein, levenshtein_similarity
 from textsim_db.measures.sets import MAX_COUNT, containment, dice, jaccard, overlap
 from textsim_db.settings.check_values import as_float, is_number
+from textsim_db.settings.named_values import MeasureName
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -159,7 +160,7 @@ def _unknown(_: float) -> None:
 class Measure:
     """A measure of two sequences, which `MEASURES` lists by name."""
 
-    name: str
+    name: MeasureName
     """Its name in searches and on the command line."""
     function: Callable[[Any, Any], float]
     """The function of textsim_db.measures that computes it."""
@@ -202,7 +203,7 @@ JACCARD = Measure(
 CONTAINMENT = Measure(
     "containment", containment, OfSets(containments), is_symmetric=False, finds_parts=True
 )
-MEASURES: dict[str, Measure] = {
+MEASURES: dict[MeasureName, Measure] = {
     measure.name: measure
     for measure in (
         JACCARD,
@@ -245,7 +246,7 @@ def measure_of(name: str) -> Measure:
 
     Raises `MeasureError` for an unknown name, with the nearest name and all names.
     """
-    measure = MEASURES.get(name) if isinstance(name, str) else None
+    measure = next((each for each in MEASURES.values() if each.name == name), None)
     if measure is None:
         name = str(name)
         raise MeasureError(

@@ -47,7 +47,7 @@ from textsim_db.results import (
 from textsim_db.results.html import count
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.choose_bands import window_of
-from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.settings.corpus_settings import MIN_PASSAGE, CorpusConfig
 from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
 from textsim_db.sketch.fingerprints import (
     PassageShingles,
@@ -75,10 +75,12 @@ def least_words(store: Store, min_words: int | None) -> int:
     words = least if min_words is None else check_count(min_words, "min_words", 1, 2**31 - 1)
     if words < least:
         noun = store.corpus.config.shingle.noun
+        remedy = "no corpus finds shorter ones"
+        if least > MIN_PASSAGE:
+            command = f"textsim rebuild {shlex.quote(name)} --passages {max(words, MIN_PASSAGE)}"
+            remedy = f"for shorter ones, rebuild it, such as: {command}"
         raise ConfigurationError(
-            f'corpus "{name}" finds passages of {least} {noun}s or more, and not of {words}: for '
-            "shorter ones, rebuild it, such as: "
-            f"textsim rebuild {shlex.quote(name)} --passages {max(words, 4)}"
+            f'corpus "{name}" finds passages of {least} {noun}s or more, and not of {words}: {remedy}'
         )
     return words
 

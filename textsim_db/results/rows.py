@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from textsim_db.results.html import ResultList, count, note, output, table
 
@@ -265,8 +265,8 @@ class Judgement(NamedTuple):
     """The key of one document; `a` < `b`."""
     b: str
     """The key of the other document."""
-    verdict: str
-    """The verdict: "same", "different" or "unsure"."""
+    verdict: Literal["same", "different", "unsure"]
+    """The verdict."""
     judged_by: str
     """The role of the database that judged the pair."""
     judged_at: datetime

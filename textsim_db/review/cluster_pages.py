@@ -110,7 +110,7 @@ def precision_page(site: Site, request: Request, pairs: Pairs) -> Response:
     next_threshold = threshold
     if all_same is not None:
         next_threshold = min(max(in_use - _STEP if all_same else in_use + _STEP, _STEP), 1.0)
-    unsure = sum(judgement.verdict == Verdict.UNSURE for judgement in judgements)
+    unsure = sum(judgement.verdict == Verdict.UNSURE.value for judgement in judgements)
     return site.render(
         "precision.html",
         rows=[row for row in rows if round(row.threshold * HUNDREDTHS) % 5 == 0 or row is at],

@@ -326,9 +326,10 @@ class PairPages:
         site, pairs = self._site, self._site.survey.pairs
         site.check_writable()
         a, b = two_keys(request)
-        verdict = form.get("verdict", "")
-        if verdict not in list(Verdict):
-            raise HTTPException(400, "the form has no verdict")
+        try:
+            verdict = Verdict(form.get("verdict", ""))
+        except ValueError:
+            raise HTTPException(400, "the form has no verdict") from None
         # A browser sends line breaks as CR and LF.
         note = form.get("note", "").replace("\r\n", "\n") or None
         try:

@@ -26,6 +26,7 @@ from textsim_db.files.several_files import RecordFiles
 from textsim_db.read.stored_documents import Traits
 from textsim_db.results import Inspection, Judgement, Pair
 from textsim_db.review.reviewed import JudgedPair, NextCommand, Text
+from textsim_db.settings.named_values import VerdictName
 
 _MOST_NOTE = 10_000
 """The bytes of a note, as in a corpus."""
@@ -67,10 +68,10 @@ class JudgementFile:
         self,
         a: str,
         b: str,
-        verdict: str,
+        verdict: VerdictName,
         note: str | None = None,
         *,
-        replaces: str | None = None,
+        replaces: VerdictName | None = None,
         source: str | None = None,
         confidence: float | None = None,
     ) -> bool:
@@ -122,7 +123,7 @@ class JudgementFile:
                 file.write(json.dumps(fields, ensure_ascii=True).encode() + b"\n")
 
 
-def _record(stored: JudgementsOfPairs, judged: JudgedPair, replaces: str | None) -> bool:
+def _record(stored: JudgementsOfPairs, judged: JudgedPair, replaces: VerdictName | None) -> bool:
     first, second, verdict, note, source, confidence = judged
     a, b = min(first, second), max(first, second)
     if note is not None and len(note.encode(errors="replace")) > _MOST_NOTE:
@@ -133,7 +134,16 @@ def _record(stored: JudgementsOfPairs, judged: JudgedPair, replaces: str | None)
     if before is not None and before.verdict != replaces:
         raise JudgementExists(f"{before.judged_by} has judged the pair {before.verdict}")
     now = datetime.now(UTC)
-    stored[a, b] = Judgement(a, b, verdict, getpass.getuser(), now, note, source, confidence)
+    stored[a, b] = Judgement(
+        a,
+        b,
+        verdict,  # type: ignore[arg-type]  # a Verdict is one of these texts, too
+        getpass.getuser(),
+        now,
+        note,
+        source,
+        confidence,
+    )
     return True
 
 

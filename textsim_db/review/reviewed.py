@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from textsim_db.errors import JudgementExists
 from textsim_db.measures.word_diff import Token, tokens, tokens_of_form
 from textsim_db.results import Judgement
+from textsim_db.settings.named_values import VerdictName
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.review.corpus_documents import CorpusDocuments
     from textsim_db.review.report_documents import JudgementFile, ReportDocuments
 
-JudgedPair = tuple[str, str, str, str | None, str | None, float | None]
+JudgedPair = tuple[str, str, VerdictName, str | None, str | None, float | None]
 """Two keys, the verdict, the note, the source and the confidence."""
 
 
@@ -77,7 +78,7 @@ class Judging:
     def all(self) -> Judgements:
         return {(judgement.a, judgement.b): judgement for judgement in self._store.judgements()}
 
-    def judge(self, a: str, b: str, verdict: str, note: str | None, seen: str) -> None:
+    def judge(self, a: str, b: str, verdict: VerdictName, note: str | None, seen: str) -> None:
         """Record a verdict; seen: the mark of the judgement that the user saw.
 
         Raises JudgementExists if the pair has another judgement by now.

@@ -148,9 +148,9 @@ class Suggestion(NamedTuple):
 def verdicts_of(pairs: Pairs, judgements: Iterable[Judgement]) -> Verdicts:
     """Return the judged pairs among the kept pairs, without the pairs that somebody is unsure of."""
     judged = [
-        (pairs.links.similarity[number], judgement.verdict == Verdict.SAME)
+        (pairs.links.similarity[number], judgement.verdict == Verdict.SAME.value)
         for judgement in judgements
-        if judgement.verdict != Verdict.UNSURE
+        if judgement.verdict != Verdict.UNSURE.value
         and (number := pairs.number(judgement.a, judgement.b)) is not None
     ]
     return Verdicts(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from textsim_db.errors import ConfigurationError, suggestion
 
@@ -66,6 +66,26 @@ class Guard(StrEnum):
     NUMBERS = "numbers"
     NEGATIONS = "negations"
     WORDS = "words"
+
+
+ModeName = Literal["queue", "inline"] | Mode
+ExistingName = Literal["refuse", "keep"] | Existing
+LinkageName = Literal["single", "complete", "kept"] | Linkage
+VerdictName = Literal["same", "different", "unsure"] | Verdict
+MeasureName = Literal[
+    "jaccard",
+    "containment",
+    "overlap",
+    "dice",
+    "jaccard_of_counts",
+    "cosine_similarity",
+    "cosine_distance",
+    "euclidean",
+    "manhattan",
+    "levenshtein",
+    "levenshtein_similarity",
+]
+"""The names as arguments, so that type checkers and editors know them."""
 
 
 class Shingle(NamedTuple):

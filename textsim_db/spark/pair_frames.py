@@ -18,7 +18,7 @@ from textsim_db.errors import ConfigurationError, suggest_settings
 from textsim_db.results import Refusal
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusConfig, CorpusSettings
-from textsim_db.settings.named_values import check_linkage
+from textsim_db.settings.named_values import LinkageName, check_linkage
 from textsim_db.spark import stage_3_results
 from textsim_db.spark.columns import FrameColumns, RankColumn
 from textsim_db.spark.packed_rows import SCHEMA, from_arrow, unpack_numbers
@@ -98,7 +98,7 @@ class Candidates:
 
     def clusters(
         self,
-        linkage: str = "single",
+        linkage: LinkageName = "single",
         rank: str | Column | None = None,
         descending: bool = False,
     ) -> DataFrame:
@@ -111,7 +111,10 @@ class Candidates:
         )
 
     def duplicates(
-        self, linkage: str = "kept", rank: str | Column | None = None, descending: bool = False
+        self,
+        linkage: LinkageName = "kept",
+        rank: str | Column | None = None,
+        descending: bool = False,
     ) -> DataFrame:
         """Return the documents to remove so that each cluster keeps one: (key, kept, similarity).
 
@@ -124,7 +127,10 @@ class Candidates:
         )
 
     def dedupe(
-        self, linkage: str = "kept", rank: str | Column | None = None, descending: bool = False
+        self,
+        linkage: LinkageName = "kept",
+        rank: str | Column | None = None,
+        descending: bool = False,
     ) -> DataFrame:
         """Return the rows of the DataFrame without the documents that duplicates() returns.
 
@@ -160,7 +166,11 @@ class Candidates:
         check_keys(self._columns.numbered(self._frame).join(numbers, "number"), self._columns.key)
 
     def _result(
-        self, function: Any, schema: str, linkage: str = "kept", rank: RankColumn | None = None
+        self,
+        function: Any,
+        schema: str,
+        linkage: LinkageName = "kept",
+        rank: RankColumn | None = None,
     ) -> DataFrame:
         """Return the results of a function over the texts of candidates, component by component."""
         rank = rank or RankColumn()
@@ -227,7 +237,7 @@ def clusters(
     df: DataFrame,
     key: str = "id",
     text: str = "text",
-    linkage: str = "single",
+    linkage: LinkageName = "single",
     rank: str | Column | None = None,
     **settings: Any,
 ) -> DataFrame:
@@ -242,7 +252,7 @@ def duplicates(
     df: DataFrame,
     key: str = "id",
     text: str = "text",
-    linkage: str = "kept",
+    linkage: LinkageName = "kept",
     rank: str | Column | None = None,
     **settings: Any,
 ) -> DataFrame:
@@ -258,7 +268,7 @@ def dedupe(
     df: DataFrame,
     key: str = "id",
     text: str = "text",
-    linkage: str = "kept",
+    linkage: LinkageName = "kept",
     rank: str | Column | None = None,
     **settings: Any,
 ) -> DataFrame:

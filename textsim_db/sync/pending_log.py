@@ -231,14 +231,9 @@ def workers(engine: Engine) -> list[WorkerState]:
 
 
 def warn_unindexed(store: Store) -> None:
-    """Log a warning for each attached table that has not yet been compared with its documents."""
-    for (table,) in read_rows(store.engine, statements.UNCOMPARED_TABLES, [store.corpus.id]):
-        log.warning(
-            "table %s is not completely indexed in corpus %s: results may be missing; run a worker",
-            table,
-            store.corpus.name,
-            extra={"table": table, "corpus": store.corpus.name},
-        )
+    """Log a warning for each attached table because of which results may be wrong."""
+    for table, *texts in read_rows(store.engine, statements.SEARCH_WARNINGS, [store.corpus.id]):
+        log.warning("; ".join(texts), extra={"table": table, "corpus": store.corpus.name})
 
 
 SOON_SECONDS = 1.0

@@ -71,7 +71,10 @@ METRICS: Final[LiteralString] = """
 /* textsim-db: metrics */
 SELECT m.name, m.labels, m.value, m.help FROM textsim.metrics m ORDER BY m.name, m.labels::text
 """
-UNCOMPARED_TABLES: Final[LiteralString] = "SELECT s.relation::text FROM textsim._uncompared(%s) s"
+SEARCH_WARNINGS: Final[LiteralString] = """
+SELECT w.relation::text, w.warning, w.remedy
+FROM textsim.corpus c CROSS JOIN LATERAL textsim._search_warnings(c) w WHERE c.id = %s
+"""
 
 # Sources as a worker sees them, and reads of their tables.
 #
