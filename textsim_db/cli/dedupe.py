@@ -25,7 +25,7 @@ from textsim_db.cli.opening import connect, is_file_name
 from textsim_db.cli.output import check_output
 from textsim_db.cli.progress_lines import loading
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, shown
-from textsim_db.files.file_kinds import FileFormat, Kind, Quote
+from textsim_db.files.file_kinds import FileFormat, Kind, Quote, kind_of_output
 from textsim_db.results.html import count
 from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings
 
@@ -205,7 +205,7 @@ def dedupe(
     options.complete(settings)
     outputs = _Outputs(output, report)
     paths = record_files(paths, glob, kind)
-    _check_usage(paths, outputs, judgements)
+    _check_usage(paths, outputs, judgements, output_kind)
     if against and settings:
         flags = ", ".join(map(options.flag_of, settings))
         raise options.misused("--against", f"a corpus has settings of its own; leave out {flags}")
@@ -250,7 +250,11 @@ def _opened(names: list[str], database_url: str | None) -> Iterator[list[Corpus]
             raise
 
 
-def _check_usage(paths: list[str], outputs: _Outputs, judgements: str | None) -> None:
+def _check_usage(
+    paths: list[str], outputs: _Outputs, judgements: str | None, output_kind: Kind
+) -> None:
+    from textsim_db.files.record_files import check_packages
+
     output, report = outputs
     if output is None and report is None:
         raise options.misused("--output", "give --output, or --report, or both")
@@ -259,6 +263,7 @@ def _check_usage(paths: list[str], outputs: _Outputs, judgements: str | None) ->
     if output is not None:
         way_out = "name another file, which may replace this file afterwards"
         check_output("--output", output, read, way_out)
+        check_packages(output, kind_of_output(output, output_kind, Kind.TEXT))
     if report is not None:
         check_report(report)
         written = [] if output is None else [("OUTPUT", 1 if output == "-" else output)]

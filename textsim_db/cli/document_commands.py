@@ -199,6 +199,7 @@ def index(
 
     """
     from textsim_db.files.read_documents import Inputs
+    from textsim_db.text.languages import check_installed
 
     if create and scope is not None:
         settings = {"scoped": True} | settings
@@ -209,12 +210,12 @@ def index(
         raise options.misused("--query", "it reads no files; leave out one of the two")
     refusals = Refusals()
     form = FileFormat(kind, separator, quote)
+    files = Inputs(paths or [], refusals.add, form, key or ["id"], text, scope, glob)
+    files.check_packages()
+    if "language" in settings:
+        check_installed()
     with connect(database_url) as db:
-        inputs: Inputs | QueryDocuments = (
-            Inputs(paths or [], refusals.add, form, key or ["id"], text, scope, glob)
-            if query is None
-            else QueryDocuments(db, query, scope is not None)
-        )
+        inputs = files if query is None else QueryDocuments(db, query, scope is not None)
         opened, documents = _open_or_create(db, corpus, create, settings, iter(inputs))
         if opened is None:
             refusals.show()

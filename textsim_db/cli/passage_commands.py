@@ -148,6 +148,7 @@ def contamination(
     refusals = Refusals()
     file_format = FileFormat(kind, separator, quote)
     inputs = Inputs(paths, refusals.add, file_format, key or ["id"], text, glob=glob)
+    inputs.check_packages()
     if report is not None:
         if form is Format.CSV:
             raise options.misused(

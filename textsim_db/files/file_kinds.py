@@ -30,16 +30,19 @@ class Packing(NamedTuple):
     """Returns the unpacked content of a file."""
 
 
-def _zstandard(raw: IO[bytes]) -> Any:
+def zstandard() -> Callable[[IO[bytes]], Any]:
+    """Return what unpacks Zstandard; raise InputError if nothing that does is installed."""
     with suppress(ImportError):
-        return import_module("compression.zstd").ZstdFile(raw)  # since Python 3.14
+        unpack: Callable[[IO[bytes]], Any] = import_module("compression.zstd").ZstdFile
+        return unpack  # since Python 3.14
     try:
-        return import_module("pyarrow").CompressedInputStream(raw, "zstd")
+        pyarrow = import_module("pyarrow")
     except ImportError as error:
         raise InputError(
             f"the file is compressed with Zstandard, which needs PyArrow: {install_extra('parquet')}; "
             "or unpack it first, with zstd -d"
         ) from error
+    return lambda raw: pyarrow.CompressedInputStream(raw, "zstd")
 
 
 PACKINGS = {
@@ -48,7 +51,7 @@ PACKINGS = {
         "bzip2", "bzip2", rb"BZh[1-9]1AY&SY", lambda raw: import_module("bz2").BZ2File(raw)
     ),
     ".xz": Packing("xz", "xz", rb"\xfd7zXZ\0", lambda raw: import_module("lzma").LZMAFile(raw)),
-    ".zst": Packing("Zstandard", "zstd", rb"\x28\xb5\x2f\xfd", _zstandard),
+    ".zst": Packing("Zstandard", "zstd", rb"\x28\xb5\x2f\xfd", lambda raw: zstandard()(raw)),
 }
 """How files are packed, by the endings of their names; only gzip is written."""
 

@@ -24,7 +24,7 @@ from textsim_db.files.file_kinds import (
     shown_name,
     unpacked,
 )
-from textsim_db.files.record_files import read_records
+from textsim_db.files.record_files import check_packages, read_records
 from textsim_db.files.records import Values, key_of, needed, text_of
 from textsim_db.results import Refusal
 from textsim_db.settings.named_values import Verdict
@@ -82,6 +82,11 @@ class Inputs:
             elif name == STDIN or os.path.exists(name):
                 return None
         return total
+
+    def check_packages(self) -> None:
+        """Raise InputError if a file needs a package that is missing; called before long work."""
+        for name in self.files():
+            check_packages(name, self.form.kind)
 
     def files(self, on_refused: Callable[[Refusal], None] = lambda refusal: None) -> Iterator[str]:
         return files_of(self.paths, self.glob, on_refused)

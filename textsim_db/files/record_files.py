@@ -16,17 +16,21 @@ from typing import IO, Any, NamedTuple
 from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import (
     BY_NAME,
+    PACKINGS,
     RECORD_KINDS,
     STDIN,
     DamagedFile,
     FileFormat,
     Kind,
     check_first_bytes,
+    kind_of,
     kind_of_records,
+    packing_of,
     shown_name,
     unpacked,
+    zstandard,
 )
-from textsim_db.files.parquet import ParquetReader, ParquetWriter
+from textsim_db.files.parquet import ParquetReader, ParquetWriter, pyarrow_parquet
 from textsim_db.files.record_formats import CsvReader, CsvWriter, JsonReader, JsonWriter
 from textsim_db.files.records import (
     Names,
@@ -49,6 +53,17 @@ WRITERS: dict[Kind, Callable[[], RecordWriter]] = {
     Kind.PARQUET: ParquetWriter,
 }
 """How records are written as each kind. PyArrow is imported when Parquet is read or written."""
+
+
+def check_packages(name: str, kind: Kind) -> None:
+    """Raise InputError, with the command that helps, if a file needs a package that is missing."""
+    try:
+        if (kind_of(name) if kind is Kind.AUTO else kind) is Kind.PARQUET:
+            pyarrow_parquet()
+        if packing_of(name) is PACKINGS[".zst"]:
+            zstandard()
+    except InputError as error:
+        raise InputError(f"{shown_name(name)}: {error}") from None
 
 
 @contextmanager

@@ -17,9 +17,9 @@ from textsim_db.corpus.removal_summary import (
 from textsim_db.corpus.removals import Deduplication, Rule
 from textsim_db.corpus.stored_matches import form_in
 from textsim_db.measures.explanation import Explanation, measure_rows, warning
+from textsim_db.review.rendering import render
 from textsim_db.review.reviewed import Text
 from textsim_db.review.side_by_side import begin_of, compare_texts
-from textsim_db.review.site import render
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.sketch_texts import tokens_without
 from textsim_db.text.storable_text import to_bytes
