@@ -476,7 +476,7 @@ def test_a_report_overwrites_no_standard_stream(
     file.write_bytes(as_jsonl(records()))
     names = ["-", "-o", "x"] if what == "INPUT" else ["none.jsonl", "-o", "-"]
     with file.open("r+b") as opened:
-        stream = {"stdin" if what == "INPUT" else "stdout": opened}
+        stream: dict[str, Any] = {"stdin" if what == "INPUT" else "stdout": opened}
         done = process("dedupe", *names, "--report", str(file), url=database_url, **stream)
     _, told = done.communicate()
     assert done.returncode == 2

@@ -16,6 +16,8 @@ from textsim_db.cli.dedupe_reports import (
     AdditionFile,
     check_report,
     is_page,
+    keep_apart_tips,
+    similar_scopes_note,
     summary_lines,
     write_clusters,
 )
@@ -116,13 +118,7 @@ def dedupe(
             "Column, or member in JSON, with the key, for the report. Default: id if it exists."
         ),
     ] = None,
-    scope: Annotated[
-        str | None,
-        options.column_option(
-            "Column, or member in JSON, with the scope, such as a tenant: only documents of one "
-            "scope are compared with each other."
-        ),
-    ] = None,
+    scope: options.ScopeColumns = None,
     drop_faulty: Annotated[
         bool,
         typer.Option(
@@ -217,9 +213,9 @@ def dedupe(
         )
     if annotate and output is None:
         raise options.misused("--annotate", "it needs --output")
-    rule = Rule(keep, CorpusSettings(**settings, scoped=scope is not None), linkage, keep_up_to)
+    rule = Rule(keep, CorpusSettings(**settings, scoped=bool(scope)), linkage, keep_up_to)
     key_needed = add or key is not None or judgements is not None
-    wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope)
+    wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope or ())
     if annotate:
         wanted = wanted._replace(appended=ANNOTATION)
     judged = None if judgements is None else read_judgements(judgements)
@@ -359,8 +355,11 @@ def _dedupe_file(
     if texts.records.columns.appended:
         print_message('the output has the removed records, too; their field "kept" is false')
     if result.summary is not None:
-        for line in summary_lines(result.summary, rule.config().guards, partial(_name, texts)):
+        tips = keep_apart_tips(result.summary, rule.config(), is_page(outputs.report))
+        for line in summary_lines(result.summary, tips, partial(_name, texts)):
             print_message(shown(line))
+    if result.similar_scopes:
+        print_message(similar_scopes_note(result.similar_scopes))
     if result.without_words:
         print_message(without_words_note(result.without_words))
     action = "left out" if texts.drop_faulty else "kept"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from textsim_db.cli.options import misused
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from textsim_db.corpus.removal_summary import AnyDocument, Example, Removal, RemovalSummary
     from textsim_db.corpus.removals import Deduplication
     from textsim_db.measures.word_diff import Part
+    from textsim_db.settings.corpus_settings import CorpusConfig
 
 LINES, _PAGE = ".jsonl", ".html"
 
@@ -62,11 +63,11 @@ def write_clusters(
 
 
 def summary_lines(
-    summary: RemovalSummary, guards: Collection[str], name_of: Callable[[AnyDocument], str]
+    summary: RemovalSummary, tips: str, name_of: Callable[[AnyDocument], str]
 ) -> Iterator[str]:
     """Yield what was removed, unless all removed documents have the shingles of the kept ones.
 
-    guards: those of the run. name_of: returns the name of a record.
+    tips: follow if a kind of words differs. name_of: returns the name of a record.
     """
     from textsim_db.corpus.removal_summary import TENTHS
 
@@ -85,12 +86,26 @@ def summary_lines(
         differ.append(f"the first words, such as a name, differ in {summary.begin_otherwise:,}")
     if differ:
         yield f"of {summary.compared:,} compared word by word, {', '.join(differ)}"
-        kinds = [guard for guard in Guard if guard in summary.distinctions and guard not in guards]
-        ways = [f"--guard {','.join(kinds)}"] if kinds else []
-        yield (
-            f"what keeps such documents apart: {' or '.join([*ways, '--scope COLUMN'])}; "
-            "--report removed.html shows them side by side"
-        )
+        yield tips
+
+
+def keep_apart_tips(summary: RemovalSummary, config: CorpusConfig, has_page: bool) -> str:
+    """Return the options that keep such documents apart, without those of the run."""
+    differ = summary.distinctions.keys() - config.guards
+    kinds = [guard for guard in Guard if guard in differ]
+    ways = [f"--guard {','.join(kinds)}"] if kinds else []
+    ways.append("one more --scope COLUMN" if config.scoped else "--scope COLUMN")
+    tip = f"what keeps such documents apart: {' or '.join(ways)}"
+    return tip if has_page else f"{tip}; --report removed.html shows them side by side"
+
+
+def similar_scopes_note(groups: Sequence[Sequence[str]]) -> str:
+    number = sum(map(len, groups))
+    names = " and ".join(json.dumps(scope, ensure_ascii=False) for scope in groups[0][:2])
+    return (
+        f"{number:,} scopes differ from others only in case, spaces or encoding, such as {names}; their "
+        "documents are not compared with each other"
+    )
 
 
 _SHOWN_PARTS = 3

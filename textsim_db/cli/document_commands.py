@@ -172,12 +172,7 @@ def index(
     quote: options.QuoteOption = Quote.AUTO,
     key: options.KeyColumns = None,
     text: options.TextColumn = "text",
-    scope: Annotated[
-        str | None,
-        options.column_option(
-            "Column, or member in JSON, with the scope. A scoped corpus requires it."
-        ),
-    ] = None,
+    scope: options.ScopeColumns = None,
     glob: options.GlobOption = "*",
     create: options.Create = False,
     database_url: options.DatabaseUrl = None,
@@ -201,7 +196,7 @@ def index(
     from textsim_db.files.read_documents import Inputs
     from textsim_db.text.languages import check_installed
 
-    if create and scope is not None:
+    if create and scope:
         settings = {"scoped": True} | settings
     _check_usage(settings, create, scope)
     if not paths and query is None:
@@ -210,12 +205,12 @@ def index(
         raise options.misused("--query", "it reads no files; leave out one of the two")
     refusals = Refusals()
     form = FileFormat(kind, separator, quote)
-    files = Inputs(paths or [], refusals.add, form, key or ["id"], text, scope, glob)
+    files = Inputs(paths or [], refusals.add, form, key or ["id"], text, scope or (), glob)
     files.check_packages()
     if "language" in settings:
         check_installed()
     with connect(database_url) as db:
-        inputs = files if query is None else QueryDocuments(db, query, scope is not None)
+        inputs = files if query is None else QueryDocuments(db, query, bool(scope))
         opened, documents = _open_or_create(db, corpus, create, settings, iter(inputs))
         if opened is None:
             refusals.show()
@@ -349,7 +344,7 @@ EXPIRE = Operation(
 )
 
 
-def _check_usage(settings: options.PartialSettings, create: bool, scope: str | None) -> None:
+def _check_usage(settings: options.PartialSettings, create: bool, scope: list[str] | None) -> None:
     if settings and not create:
         raise options.misused(
             options.flag_of(next(iter(settings))),
@@ -357,16 +352,16 @@ def _check_usage(settings: options.PartialSettings, create: bool, scope: str | N
         )
     if settings:
         options.complete(settings)
-    if settings.get("scoped") and scope is None:
+    if settings.get("scoped") and not scope:
         raise options.misused(
             "--scoped", "name the column, or the member in JSON, of the scopes with --scope"
         )
 
 
-def _check_scope(corpus: Corpus, scope: str | None) -> None:
+def _check_scope(corpus: Corpus, scope: list[str] | None) -> None:
     """Raise ConfigurationError before the first of many records would be refused."""
     try:
-        corpus.config.check_scope(corpus.name, scope is not None)
+        corpus.config.check_scope(corpus.name, bool(scope))
     except ConfigurationError as error:
         if corpus.config.scoped:
             error.add_note(

@@ -153,6 +153,16 @@ KeyColumns = Annotated[
 ]
 
 
+ScopeColumns = Annotated[
+    list[str] | None,
+    column_option(
+        "Column, or member in JSON, with the scope, such as a tenant: documents of different scopes are "
+        "not compared. Repeat it if the scope has several columns.",
+        "--scope",
+    ),
+]
+
+
 TextColumn = Annotated[
     str,
     column_option(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,9 +57,7 @@ def review(
             "With --input: column or member with the key. Default: id if it exists."
         ),
     ] = None,
-    scope: Annotated[
-        str | None, options.column_option("With --input: column or member with the scope.")
-    ] = None,
+    scope: options.ScopeColumns = None,
     judgements: Annotated[
         str | None,
         options.path_option(
@@ -114,7 +112,7 @@ def review(
             records,
             glob,
             FileFormat(kind, separator, quote),
-            (text, key, scope),
+            (text, key, scope or ()),
             judgements,
             threshold,
         )
@@ -171,7 +169,7 @@ def _report(
     records: list[str],
     glob: str,
     form: FileFormat,
-    columns: tuple[str, str | None, str | None],
+    columns: tuple[str, str | None, Sequence[str]],
     judgements: str | None,
     threshold: float | None,
 ) -> Iterator[Reviewed]:

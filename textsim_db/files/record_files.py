@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import IO, Any, NamedTuple
@@ -40,8 +40,8 @@ from textsim_db.files.records import (
     expect_distinct,
     expect_names,
     is_special,
-    key_of,
     needed,
+    scope_of,
     text_of,
     value_of,
 )
@@ -95,8 +95,8 @@ class RecordColumns(NamedTuple):
     """The value to compare records by."""
     key_needed: bool = False
     """Whether the file must have the key."""
-    scope: str | None = None
-    """The scope, if records of different scopes are not compared."""
+    scope: Sequence[str] = ()
+    """The scope, of one column or several, if records of different scopes are not compared."""
     appended: Values | None = None
     """New columns of the records that are written, with an example of their values."""
 
@@ -108,13 +108,9 @@ class RecordColumns(NamedTuple):
 
     def wanted(self, columns: list[str]) -> Names:
         key = self.key if self.key_needed or self.key in columns else None
-        by_option = {
-            "--text": self.text,
-            "--key": key,
-            "--keep": self.value,
-            "--scope": self.scope,
-        }
-        return [(option, name) for option, name in by_option.items() if name is not None]
+        by_option = {"--text": self.text, "--key": key, "--keep": self.value}
+        names = [(option, name) for option, name in by_option.items() if name is not None]
+        return [*names, *(("--scope", name) for name in self.scope)]
 
 
 class Record(NamedTuple):
@@ -212,10 +208,8 @@ class RecordFile:
         key = None if key is None else str(key)
         value = None if columns.value is None else value_of(record, columns.value)
         try:
-            text, scope = text_of(needed(record, columns.text, "--text"), columns.text), None
-            if columns.scope is not None:
-                scope = key_of(needed(record, columns.scope, "--scope"), columns.scope)
-            return Record(text, key, value, scope)
+            text = text_of(needed(record, columns.text, "--text"), columns.text)
+            return Record(text, key, value, scope_of(record, columns.scope))
         except InputError as error:
             return Record(None, key, None, fault=f"{unit} {number}: {error}")
 

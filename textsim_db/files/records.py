@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from textsim_db.errors import InputError, shown, suggestion
 from textsim_db.files import file_kinds
 from textsim_db.files.file_kinds import STDIN
+from textsim_db.text.storable_text import join_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,6 +147,13 @@ def key_of(value: Any, name: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InputError(f'"{name}" is {type_name(value)}; expected a string or a whole number')
     return str(value)
+
+
+def scope_of(values: Values, names: Sequence[str]) -> str | None:
+    """Return the scope of a record, joined as keys are; None if it has none."""
+    if not names:
+        return None
+    return join_key(*(key_of(needed(values, name, "--scope"), name) for name in names))
 
 
 def text_of(value: Any, name: str) -> str:
