@@ -189,7 +189,7 @@ def test_wrong_usage(textsim: Textsim) -> None:
     Path("short.jsonl.gz").write_bytes(gzip.compress(as_jsonl(records()))[:-10])
     Path("bad.csv").write_bytes(b'id,text\n1,"never closed\n')
     for arguments, message in [
-        ([], "Missing argument 'INPUT'"),
+        ([], "missing argument 'INPUT'"),
         (["in.jsonl"], "give --output, or --report, or both"),
         (["in.jsonl", "--report", "x.txt"], "x.txt does not end in .jsonl"),
         (["in.jsonl", "-o", "x", "--keep", "best"], 'keep is "best"; expected first, last'),
@@ -209,7 +209,7 @@ def test_wrong_usage(textsim: Textsim) -> None:
         (["short.jsonl.gz", "-o", "x"], "short.jsonl.gz: the gzip file ends too early"),
     ]:
         result = textsim("dedupe", *arguments, status=2)
-        assert message in " ".join(result.stderr.replace("│", " ").split()), arguments
+        assert message in " ".join(result.stderr.split()), arguments
         assert not Path("x").exists()
     assert sorted(os.listdir()) == ["bad.csv", "in.jsonl", "in.txt", "in.txt.gz", "short.jsonl.gz"]
 
@@ -462,7 +462,7 @@ def test_no_output_overwrites_another_file_of_the_command(textsim: Textsim) -> N
     ]:
         result = textsim("dedupe", *arguments, status=2)
         message = f"{arguments[-1]} is also {what}; name another file"
-        assert message in " ".join(result.stderr.replace("│", " ").split())
+        assert message in " ".join(result.stderr.split())
         assert Path("in.jsonl").read_bytes() == as_jsonl(records())
         assert len(os.listdir()) == 4
 
@@ -480,7 +480,7 @@ def test_a_report_overwrites_no_standard_stream(
         done = process("dedupe", *names, "--report", str(file), url=database_url, **stream)
     _, told = done.communicate()
     assert done.returncode == 2
-    assert f"is also {what}" in " ".join(told.replace("│", " ").split())
+    assert f"is also {what}" in " ".join(told.split())
     assert file.read_bytes() == as_jsonl(records())
 
 

@@ -22,12 +22,13 @@ from textsim_db.cli.dedupe_reports import (
     write_clusters,
 )
 from textsim_db.cli.document_commands import add_documents, print_report, speed, without_words_note
-from textsim_db.cli.messages import Refusals, print_first, print_message
+from textsim_db.cli.messages import Refusals, print_message
 from textsim_db.cli.opening import connect, is_file_name
 from textsim_db.cli.output import check_output
 from textsim_db.cli.progress_lines import loading
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, shown
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote, kind_of_output
+from textsim_db.results import Refusal
 from textsim_db.results.html import count
 from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings
 
@@ -107,6 +108,7 @@ def dedupe(
     kind: options.RecordKindOption = Kind.AUTO,
     separator: options.SeparatorOption = None,
     quote: options.QuoteOption = Quote.AUTO,
+    encoding: options.EncodingOption = None,
     glob: options.GlobOption = "*",
     output_kind: Annotated[
         Kind, options.record_kind_option("Format of the output; auto decides by its name.")
@@ -219,7 +221,7 @@ def dedupe(
     if annotate:
         wanted = wanted._replace(appended=ANNOTATION)
     judged = None if judgements is None else read_judgements(judgements)
-    with RecordFiles(paths, wanted, FileFormat(kind, separator, quote)) as records:
+    with RecordFiles(paths, wanted, FileFormat(kind, separator, quote, encoding)) as records:
         if output is not None:
             records.convert_for(output, output_kind, drop_faulty)
         texts = _Texts(records, key_needed or report is not None, drop_faulty)
@@ -288,7 +290,7 @@ class _Texts:
     drop_faulty: bool
     """Whether records with a fault do not stay."""
     keys: list[str | None] = field(default_factory=list)
-    faults: dict[int, str] = field(default_factory=dict)
+    faults: dict[int, Refusal] = field(default_factory=dict)
     """Why records cannot be compared, by their places."""
 
     def __iter__(self) -> Iterator[Document]:
@@ -336,7 +338,7 @@ def _dedupe_file(
                 result = deduplicate(load, rule, load.after_batch, corpora, judged, most)
         faults = _faults(texts, result)
         if faults and len(faults) == result.documents:
-            first = faults[min(faults)]
+            first = ": ".join(faults[min(faults)])
             raise InputError(f"no record can be compared, so nothing was written: {first}")
         page = None
         if is_page(outputs.report):
@@ -363,7 +365,10 @@ def _dedupe_file(
     if result.without_words:
         print_message(without_words_note(result.without_words))
     action = "left out" if texts.drop_faulty else "kept"
-    print_first([f"{action}, because it cannot be compared: {each}" for each in faults.values()])
+    uncompared = Refusals(f"{action}, because it cannot be compared")
+    for fault in faults.values():
+        uncompared.add(fault)
+    uncompared.show()
     if added:
         refusals = Refusals()
         refusals.add_documents(added.refused)
@@ -393,7 +398,7 @@ def _write_outputs(
     result: Deduplication,
     outputs: _Outputs,
     page: RemovalPage | None,
-    faults: dict[int, str],
+    faults: dict[int, Refusal],
 ) -> None:
     records = texts.records
     if outputs.output is not None:
@@ -410,7 +415,7 @@ def _write_outputs(
         write_clusters(outputs.report, result, texts.keys, records.file_of)
         return
     all_texts = (record.text for record in records)
-    listed = list(faults.values())
+    listed = [*map(": ".join, faults.values())]
     html = page.html(records.title, all_texts, _shown_keys(texts), listed, not texts.drop_faulty)
     with replacing(outputs.report) as file:
         file.write(html.encode())
@@ -433,9 +438,9 @@ def _shown_keys(texts: _Texts) -> list[str | None]:
     ]
 
 
-def _faults(texts: _Texts, result: Deduplication) -> dict[int, str]:
+def _faults(texts: _Texts, result: Deduplication) -> dict[int, Refusal]:
     refused = {
-        number: f"{texts.records.place(number)}: {reason}" for number, reason in result.refused
+        number: Refusal(texts.records.place(number), reason) for number, reason in result.refused
     }
     return texts.faults | refused
 

@@ -170,6 +170,7 @@ def index(
     ] = Kind.AUTO,
     separator: options.SeparatorOption = None,
     quote: options.QuoteOption = Quote.AUTO,
+    encoding: options.EncodingOption = None,
     key: options.KeyColumns = None,
     text: options.TextColumn = "text",
     scope: options.ScopeColumns = None,
@@ -204,7 +205,7 @@ def index(
     if paths and query is not None:
         raise options.misused("--query", "it reads no files; leave out one of the two")
     refusals = Refusals()
-    form = FileFormat(kind, separator, quote)
+    form = FileFormat(kind, separator, quote, encoding)
     files = Inputs(paths or [], refusals.add, form, key or ["id"], text, scope or (), glob)
     files.check_packages()
     if "language" in settings:

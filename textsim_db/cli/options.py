@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -120,6 +121,28 @@ QuoteOption = Annotated[
         "none: quotation marks are part of the text. auto: doubled, but lines that look like records of "
         "their own are no record.",
         "--quote",
+    ),
+]
+
+
+def _encoding(text: str) -> str:
+    try:
+        codecs.getincrementaldecoder(text)("surrogateescape").decode(b"", final=True).encode()
+    except (LookupError, AssertionError, AttributeError, TypeError):
+        raise typer.BadParameter(
+            f'"{shown(text)}" is no encoding of texts; expected one such as cp1252, latin-1 or utf-16'
+        ) from None
+    return text
+
+
+EncodingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        parser=_encoding,
+        metavar="NAME",
+        help="The encoding of the files, such as cp1252 (Windows), latin-1 or utf-16. Records are then "
+        "written in UTF-8. Default: UTF-8.",
     ),
 ]
 

@@ -47,6 +47,7 @@ def review(
     kind: options.RecordKindOption = Kind.AUTO,
     separator: options.SeparatorOption = None,
     quote: options.QuoteOption = Quote.AUTO,
+    encoding: options.EncodingOption = None,
     glob: options.GlobOption = "*",
     text: Annotated[
         str, options.column_option("With --input: column or member with the text.")
@@ -111,7 +112,7 @@ def review(
             report,
             records,
             glob,
-            FileFormat(kind, separator, quote),
+            FileFormat(kind, separator, quote, encoding),
             (text, key, scope or ()),
             judgements,
             threshold,

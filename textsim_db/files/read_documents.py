@@ -22,6 +22,7 @@ from textsim_db.files.file_kinds import (
     kind_of_records,
     reason,
     shown_name,
+    transcoded,
     unpacked,
 )
 from textsim_db.files.record_files import check_packages, read_records
@@ -103,6 +104,8 @@ class Inputs:
     def _documents(self, name: str, file: IO[bytes]) -> Iterator[Document]:
         kind = kind_of(name) if self.form.kind is Kind.AUTO else self.form.kind
         if kind is Kind.TEXT:
+            if self.form.encoding is not None:
+                file = transcoded(file, self.form.encoding)
             check_first_bytes(file, name, self.form.kind)
             yield name, _whole_text(file)
             return
@@ -190,7 +193,7 @@ def _whole_text(file: IO[bytes]) -> str:
         raise InputError(
             f"the file is larger than {MAX_BYTES:,} bytes, the limit for a text; split the file"
         )
-    return decoded(data)
+    return decoded(data, "convert it to UTF-8")
 
 
 _NAMES = [("A", "a"), ("B", "b"), ("VERDICT", "verdict")]

@@ -23,10 +23,12 @@ from textsim_db.files.file_kinds import (
     FileFormat,
     Kind,
     check_first_bytes,
+    expect_decoded,
     kind_of,
     kind_of_records,
     packing_of,
     shown_name,
+    transcoded,
     unpacked,
     zstandard,
 )
@@ -45,6 +47,7 @@ from textsim_db.files.records import (
     text_of,
     value_of,
 )
+from textsim_db.results import Refusal
 
 WRITERS: dict[Kind, Callable[[], RecordWriter]] = {
     Kind.JSONL: JsonWriter,
@@ -69,6 +72,8 @@ def check_packages(name: str, kind: Kind) -> None:
 @contextmanager
 def read_records(file: IO[bytes], name: str, form: FileFormat) -> Iterator[RecordReader]:
     """Lend a reader of an unpacked file; raises InputError if the file is of another kind."""
+    if form.encoding is not None:
+        file = transcoded(file, form.encoding)
     check_first_bytes(file, name, form.kind)
     if form.kind is Kind.JSONL:
         yield JsonReader(file)
@@ -121,8 +126,8 @@ class Record(NamedTuple):
     """The value to compare records by."""
     scope: str | None = None
     """None if records of all scopes are compared."""
-    fault: str | None = None
-    """Why the record cannot be compared."""
+    fault: Refusal | None = None
+    """Its place, and why it cannot be compared."""
 
 
 class RecordFile:
@@ -158,9 +163,15 @@ class RecordFile:
                 self._prepare(reader, reader.columns)
             members = _Members(self.columns.wanted([]) if reader.columns is None else [])
             for number, _, record in reader:
-                read = self._record(reader.unit, number, record)
+                place = f"{reader.unit} {number}"
+                read = self._record(place, record)
                 if self._writer is not None and (read.fault is None or not self._drops_faulty):
-                    self._survey(self._writer, reader.unit, number, record)
+                    try:
+                        self._survey(self._writer, record)
+                    except InputError as error:
+                        if not self._drops_faulty:
+                            raise InputError(f"{place} {error}") from None
+                        read = read._replace(text=None, fault=Refusal(place, str(error)))
                 if reader.columns is None and isinstance(record, dict):
                     self.columns.expect_new(record, "member")
                 if members.missing and not isinstance(record, InputError):
@@ -198,32 +209,33 @@ class RecordFile:
             expect_distinct(columns)
             self._writer.add_columns(columns)
 
-    def _record(self, unit: str, number: int, record: Values | InputError) -> Record:
+    def _record(self, place: str, record: Values | InputError) -> Record:
         columns = self.columns
         if isinstance(record, InputError):
-            return Record(None, None, None, fault=f"{unit} {number}: {record}")
+            return Record(None, None, None, fault=Refusal(place, str(record)))
         key = value_of(record, columns.key)
         if isinstance(key, bool | list | dict):
             key = json.dumps(key, ensure_ascii=False, default=str)  # as the file has it
         key = None if key is None else str(key)
         value = None if columns.value is None else value_of(record, columns.value)
         try:
+            for name, each in ((columns.value, value), (columns.key, key)):
+                if isinstance(each, str) and (name != columns.key or columns.key_needed):
+                    expect_decoded(each, str(name))
             text = text_of(needed(record, columns.text, "--text"), columns.text)
             return Record(text, key, value, scope_of(record, columns.scope))
         except InputError as error:
-            return Record(None, key, None, fault=f"{unit} {number}: {error}")
+            return Record(None, key, None, fault=Refusal(place, str(error)))
 
-    def _survey(
-        self, writer: RecordWriter, unit: str, number: int, record: Values | InputError
-    ) -> None:
-        """Show a record to the writer; raise InputError with its place if it cannot be converted."""
+    def _survey(self, writer: RecordWriter, record: Values | InputError) -> None:
+        """Show a record to the writer; raise InputError if it cannot be converted."""
         try:
             if isinstance(record, InputError):
                 raise record
             writer.survey(record)
         except InputError as error:
             raise InputError(
-                f"{unit} {number} cannot be written as {RECORD_KINDS[self._output_kind].title}: "
+                f"cannot be written as {RECORD_KINDS[self._output_kind].title}: "
                 f"{error}; change the record, or write {RECORD_KINDS[self.kind].title}"
             ) from None
 

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from textsim_db.errors import InputError, shown, suggestion
 from textsim_db.files import file_kinds
-from textsim_db.files.file_kinds import STDIN
+from textsim_db.files.file_kinds import STDIN, expect_decoded
 from textsim_db.text.storable_text import join_key
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ def key_of(value: Any, name: str) -> str:
     """Return a value as a key; raise InputError unless it is a string or a whole number."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InputError(f'"{name}" is {type_name(value)}; expected a string or a whole number')
+    if isinstance(value, str):
+        expect_decoded(value, name)
     return str(value)
 
 
@@ -159,6 +161,7 @@ def scope_of(values: Values, names: Sequence[str]) -> str | None:
 def text_of(value: Any, name: str) -> str:
     """Return a value as a text; raise InputError unless it is a string."""
     if isinstance(value, str):
+        expect_decoded(value, name)
         return value
     way_out = ""
     if isinstance(value, list | dict):
@@ -235,8 +238,7 @@ class RecordWriter(ABC):
 
 def expect_utf8(text: str, name: str) -> None:
     """Raise InputError if a text, found under this name, cannot be written as UTF-8."""
-    if text.isascii():
-        return
+    expect_decoded(text, name)
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -63,7 +63,8 @@ class RecordFiles:
             for record in file:
                 number += 1
                 if record.fault is not None and len(self.files) > 1:
-                    record = record._replace(fault=f"{shown_name(file.name)}, {record.fault}")
+                    place = f"{shown_name(file.name)}, {record.fault.key}"
+                    record = record._replace(fault=record.fault._replace(key=place))
                 yield record
             self._ends.append(number)
 
