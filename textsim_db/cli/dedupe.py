@@ -14,6 +14,7 @@ import typer
 from textsim_db.cli import options
 from textsim_db.cli.dedupe_reports import (
     AdditionFile,
+    HtmlCount,
     check_report,
     is_page,
     keep_apart_tips,
@@ -292,16 +293,20 @@ class _Texts:
     keys: list[str | None] = field(default_factory=list)
     faults: dict[int, Refusal] = field(default_factory=dict)
     """Why records cannot be compared, by their places."""
+    html: HtmlCount = field(default_factory=HtmlCount)
 
     def __iter__(self) -> Iterator[Document]:
         from textsim_db.corpus.removals import Document
 
         self.keys.clear()
         self.faults.clear()
+        self.html = HtmlCount()
         for number, record in enumerate(self.records):
             self.keys.append(record.key if self.with_keys else None)
             if record.fault is not None:
                 self.faults[number] = record.fault
+            if record.text is not None:
+                self.html.add(number, record.text)
             yield Document(record.text, record.value, record.scope)
 
 
@@ -360,6 +365,8 @@ def _dedupe_file(
         tips = keep_apart_tips(result.summary, rule.config(), is_page(outputs.report))
         for line in summary_lines(result.summary, tips, partial(_name, texts)):
             print_message(shown(line))
+    if texts.html.texts:
+        print_message(shown(texts.html.note(partial(_name, texts))))
     if result.similar_scopes:
         print_message(similar_scopes_note(result.similar_scopes))
     if result.without_words:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from textsim_db.cli.options import misused
@@ -97,6 +99,37 @@ def keep_apart_tips(summary: RemovalSummary, config: CorpusConfig, has_page: boo
     ways.append("one more --scope COLUMN" if config.scoped else "--scope COLUMN")
     tip = f"what keeps such documents apart: {' or '.join(ways)}"
     return tip if has_page else f"{tip}; --report removed.html shows them side by side"
+
+
+_HTML = re.compile(
+    r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});"
+    r"|</?(?:a|abbr|b|blockquote|br|code|dd|div|dl|dt|em|figure|font|h[1-6]|hr|i|img|li|ol|p|pre|script|small"
+    r"|span|strong|style|sub|sup|table|tbody|td|th|thead|tr|u|ul)\b[^<>]*>",
+    re.IGNORECASE,
+)
+
+
+@dataclass
+class HtmlCount:
+    """Counts the texts that have entities or tags of HTML, which are compared as words."""
+
+    texts: int = 0
+    first: tuple[int, str] = (0, "")
+    """The place of the first such text among all texts, and its first entity or tag."""
+
+    def add(self, place: int, text: str) -> None:
+        if ("&" in text or "<" in text) and (match := _HTML.search(text)):
+            self.texts += 1
+            if self.texts == 1:
+                self.first = place, match[0]
+
+    def note(self, name_of: Callable[[int], str]) -> str:
+        place, markup = self.first
+        noun = "1 text has" if self.texts == 1 else f"{self.texts:,} texts have"
+        return (
+            f"{noun} entities or tags of HTML, such as {_cut(markup)} of {name_of(place)}: their names "
+            "and numbers are compared as words; decode them first, in Python with html.unescape()"
+        )
 
 
 def similar_scopes_note(groups: Sequence[Sequence[str]]) -> str:
