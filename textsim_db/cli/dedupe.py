@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -355,7 +355,8 @@ def _dedupe_file(
             added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
             store_sizes(corpora[0], result.cluster_sizes(), texts.keys)
     faults = _faults(texts, result)
-    _write_outputs(texts, result, outputs, page, faults)
+    choices = {"scope": texts.records.columns.scope, "against": against}
+    _write_outputs(texts, result, outputs, page, faults, choices)
     seconds = time.monotonic() - start
     dropped = len(faults) if texts.drop_faulty else 0
     print_message(_summary(result, seconds, dropped))
@@ -406,6 +407,7 @@ def _write_outputs(
     outputs: _Outputs,
     page: RemovalPage | None,
     faults: dict[int, Refusal],
+    choices: dict[str, Sequence[str]],
 ) -> None:
     records = texts.records
     if outputs.output is not None:
@@ -423,7 +425,8 @@ def _write_outputs(
         return
     all_texts = (record.text for record in records)
     listed = [*map(": ".join, faults.values())]
-    html = page.html(records.title, all_texts, _shown_keys(texts), listed, not texts.drop_faulty)
+    keys = _shown_keys(texts)
+    html = page.html(records.title, all_texts, keys, listed, not texts.drop_faulty, choices)
     with replacing(outputs.report) as file:
         file.write(html.encode())
 
