@@ -27,13 +27,11 @@ from textsim_db.cli import logs, progress_lines
 from textsim_db.text import numba_compiler
 
 
-def test_commands_announce_that_kernels_are_compiled(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(numba_compiler, "_is_first_kernel", True)
+def test_commands_announce_that_kernels_are_compiled(capsys: pytest.CaptureFixture[str]) -> None:
+    announcer = numba_compiler.Announcer()
     with logs.log_to_stderr():
         for is_cached in (False, False, True):
-            numba_compiler._announce_compilation(is_cached)
+            announcer.looked_up(is_cached)
     message = "compiling once for this installation; textsim warm compiles all kernels\n"
     assert capsys.readouterr().err == message
     assert numba_compiler.log.name == logs.COMPILER

@@ -61,8 +61,7 @@ class PlainFormatter(logging.Formatter):
     """The commands' own messages as they are, with "error: " before errors; others with the time."""
 
     def format(self, record: logging.LogRecord) -> str:
-        is_announcement = record.name == COMPILER and record.levelno == logging.INFO
-        if record.name not in (COMMANDS, SEARCHES) and not is_announcement:
+        if record.name not in (COMMANDS, SEARCHES, COMPILER):
             return _harmless(super().format(record))
         mark = "error: " if record.levelno >= logging.ERROR else ""
         return _harmless(mark + record.getMessage())
