@@ -42,7 +42,7 @@ def test_many_problems_are_grouped_and_the_remedy_fits_the_corpus(
     connection.execute("CALL textsim.index_pending('tabled')")
     for name in ("a plain one", "tabled"):
         found = connection.execute("SELECT id FROM textsim.corpus WHERE name = %s", [name])
-        table = f"UPDATE textsim.document_{(found.fetchone() or ())[0]} SET"
+        table = f"UPDATE textsim.document_{(found.fetchone() or [0])[0]} SET"
         connection.execute(f"{table} shingle_count = 77".encode())
         connection.execute(f"{table} guard = 5 WHERE key IN ('d1', 'd2', '3')".encode())
     result = textsim("check", status=1)

@@ -147,7 +147,7 @@ def test_the_page_says_what_was_compared(textsim: Textsim, db: ts.Database) -> N
     Path("words").mkdir()
     Path("words/stop.txt").write_text("\n".join(f"the{chr(97 + i)}" for i in range(25)))
     Path("words/guard.txt").write_text("<red>\nblue\n")
-    options = (
+    options: tuple[str, ...] = (
         "--guard",
         "numbers,words",
         "--guard-words",

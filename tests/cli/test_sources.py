@@ -77,11 +77,11 @@ def test_a_mistake_leaves_no_corpus_behind(
     ]:
         assert message in textsim("attach", "new", *arguments, "--create", status=2).stderr
         with ts.connect(database_url) as db:
-            assert db.corpora() == []
+            assert list(db.corpora()) == []
     textsim("corpus", "create", "there")
     textsim("attach", "there", "artcle", "--create", status=2)
     with ts.connect(database_url) as db:
-        assert db.corpora() == ["there"]
+        assert list(db.corpora()) == ["there"]
 
 
 def test_a_table_that_its_owner_cannot_index(

@@ -305,7 +305,7 @@ def connect(
         >>> async def names() -> list[str]:
         ...     async with aio.connect() as db:
         ...         await db.create_corpus("news")
-        ...         return await db.corpora()
+        ...         return list(await db.corpora())
         >>> asyncio.run(names())
         ['news']
     """
