@@ -152,7 +152,7 @@ def suggestion(name: str, others: Iterable[str]) -> str:
 
 
 def _with_names(doc: str, settings: Sequence[str]) -> str:
-    """Add the names of the settings to what a docstring says of **settings."""
+    """Add the names of the settings to the paragraph of **settings in a docstring."""
 
     def added(match: re.Match[str]) -> str:
         indent = f"{match[2]}    "

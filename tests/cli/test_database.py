@@ -84,7 +84,7 @@ def test_a_corpus_that_is_dropped_meanwhile(
     news("corpus", "create", "gone")
     original = textsim_db.Database.corpora
 
-    def corpora(db: textsim_db.Database) -> list[str]:
+    def corpora(db: textsim_db.Database) -> dict[str, textsim_db.CorpusSummary]:
         names = original(db)
         if "gone" in names:
             db.drop_corpus("gone")

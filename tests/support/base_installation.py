@@ -1,4 +1,4 @@
-"""An installation of the package without its extras, as a folder of links to what is installed here."""
+"""An installation of the package without its extras: a folder of links to installed packages."""
 
 from __future__ import annotations
 

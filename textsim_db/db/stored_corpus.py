@@ -229,8 +229,8 @@ def summaries(engine: Engine) -> dict[str, CorpusSummary]:
     with database_errors():
         rows = read_rows(engine, statements.CORPORA)
     return {
-        name: CorpusSummary(*settings[:3], tuple(settings[3]), *settings[4:])
-        for name, *settings in rows
+        name: CorpusSummary(shingle, threshold, recall, tuple(guards), scoped, is_unique)
+        for name, shingle, threshold, recall, guards, scoped, is_unique in rows
     }
 
 

@@ -131,7 +131,7 @@ class Metric(NamedTuple):
 
 
 class CorpusSummary(NamedTuple):
-    """What a corpus is."""
+    """The settings of a corpus that decide its matches and its merges."""
 
     shingle: str
     """The unit of comparison, such as "word:3"."""
@@ -140,7 +140,7 @@ class CorpusSummary(NamedTuple):
     recall: float
     """The share of matches that is found at the threshold; 1 in an exact corpus."""
     guards: tuple[str, ...]
-    """What two documents must share to be merged."""
+    """The kinds of words that two documents must share to be merged."""
     scoped: bool
     """Whether documents of different scopes never meet."""
     is_unique: bool
