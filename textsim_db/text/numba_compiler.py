@@ -230,8 +230,8 @@ class Announcer:
     """Logs that kernels are compiled, so that nobody waits half a minute without a word.
 
     Every use of a corpus begins with the same kernel. If that kernel is not cached, most are not, so the
-    first line comes at once. Otherwise it comes when the process has compiled for some seconds. The lines
-    are warnings, because Python prints those of a program that configures no logging.
+    first line comes at once. Otherwise it comes when the process has compiled for some seconds. The
+    lines are warnings, because Python prints those of a program that configures no logging.
     """
 
     patience = 2.0
