@@ -163,12 +163,12 @@ class RecordFile:
                 self._prepare(reader, reader.columns)
             members = _Members(self.columns.wanted([]) if reader.columns is None else [])
             for number, _, record in reader:
-                place = f"{reader.unit} {number}"
-                read = self._record(place, record)
+                read = self._record(reader.unit, number, record)
                 if self._writer is not None and (read.fault is None or not self._drops_faulty):
                     try:
                         self._survey(self._writer, record)
                     except InputError as error:
+                        place = f"{reader.unit} {number}"
                         if not self._drops_faulty:
                             raise InputError(f"{place} {error}") from None
                         read = read._replace(text=None, fault=Refusal(place, str(error)))
@@ -209,23 +209,25 @@ class RecordFile:
             expect_distinct(columns)
             self._writer.add_columns(columns)
 
-    def _record(self, place: str, record: Values | InputError) -> Record:
+    def _record(self, unit: str, number: int, record: Values | InputError) -> Record:
         columns = self.columns
         if isinstance(record, InputError):
-            return Record(None, None, None, fault=Refusal(place, str(record)))
+            return Record(None, None, None, fault=Refusal(f"{unit} {number}", str(record)))
         key = value_of(record, columns.key)
         if isinstance(key, bool | list | dict):
             key = json.dumps(key, ensure_ascii=False, default=str)  # as the file has it
         key = None if key is None else str(key)
         value = None if columns.value is None else value_of(record, columns.value)
         try:
-            for name, each in ((columns.value, value), (columns.key, key)):
-                if isinstance(each, str) and (name != columns.key or columns.key_needed):
-                    expect_decoded(each, str(name))
+            if key is not None and columns.key_needed:
+                expect_decoded(key, columns.key)
+            if isinstance(value, str):
+                expect_decoded(value, str(columns.value))
             text = text_of(needed(record, columns.text, "--text"), columns.text)
-            return Record(text, key, value, scope_of(record, columns.scope))
+            scope = scope_of(record, columns.scope) if columns.scope else None
+            return Record(text, key, value, scope)
         except InputError as error:
-            return Record(None, key, None, fault=Refusal(place, str(error)))
+            return Record(None, key, None, fault=Refusal(f"{unit} {number}", str(error)))
 
     def _survey(self, writer: RecordWriter, record: Values | InputError) -> None:
         """Show a record to the writer; raise InputError if it cannot be converted."""
