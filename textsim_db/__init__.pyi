@@ -45,6 +45,7 @@ from textsim_db.results import (
     ClusterEvent as ClusterEvent,
     CommonRun as CommonRun,
     Contamination as Contamination,
+    CorpusSummary as CorpusSummary,
     DoubtfulPair as DoubtfulPair,
     Drift as Drift,
     Duplicate as Duplicate,

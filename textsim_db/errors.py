@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -149,13 +151,27 @@ def suggestion(name: str, others: Iterable[str]) -> str:
     return f'; did you mean "{shown(folded[near[0]])}"?' if near else ""
 
 
+def _with_names(doc: str, settings: Sequence[str]) -> str:
+    """Add the names of the settings to the paragraph of **settings in a docstring."""
+
+    def added(match: re.Match[str]) -> str:
+        indent = f"{match[2]}    "
+        names = f"They are {', '.join(settings)}."
+        return f"{match[1]}\n" + textwrap.fill(
+            names, 100, initial_indent=indent, subsequent_indent=indent
+        )
+
+    return re.sub(r"(\n( *)\*\*settings:.*(?:\n\2 +\S.*)*)", added, doc)
+
+
 def suggest_settings(
     *settings: str,
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
-    """Make the TypeError for a misspelt argument suggest the most similar argument or setting."""
+    """Name the settings in the docstring, and make the TypeError for a misspelt argument suggest one."""
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         names = [*inspect.signature(function).parameters, *settings]
+        function.__doc__ = _with_names(function.__doc__ or "", settings)
 
         @wraps(function)
         def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:

@@ -101,7 +101,7 @@ def test_a_scope_is_refused_without_scopes(textsim: Textsim) -> None:
     result = textsim("index", "scoped", "plain.jsonl", status=2)
     assert "the option --scope names the column" in result.stderr
     result = textsim("index", "new", "plain.jsonl", "--create", "--scoped", status=2)
-    assert "of the scopes with --scope" in " ".join(result.stderr.replace("│", " ").split())
+    assert "of the scopes with --scope" in " ".join(result.stderr.split())
     assert "new" not in textsim("corpus", "list").stdout
     assert textsim("status", "scoped", "--scopes").stderr == "no document is stored\n"
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import textsim_db
 from tests.support.commands import Textsim, rows
+from tests.support.connections import Connection
 from textsim_db.cli import app
 from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
@@ -30,6 +31,42 @@ def test_check(news: Textsim, database_url: str) -> None:
     assert "shingle count" in news("check", status=1).stdout
 
 
+def test_many_problems_are_grouped_and_the_remedy_fits_the_corpus(
+    textsim: Textsim, db: textsim_db.Database, connection: Connection
+) -> None:
+    plain, tabled = db.create_corpus("a plain one"), db.create_corpus("tabled")
+    plain.add_many((f"d{i}", f"some words and the number {i}") for i in range(1500))
+    connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
+    connection.execute("INSERT INTO t SELECT i, 'some words ' || i FROM generate_series(1, 5) i")
+    tabled.attach("t", "id", "body")
+    connection.execute("CALL textsim.index_pending('tabled')")
+    for name in ("a plain one", "tabled"):
+        found = connection.execute("SELECT id FROM textsim.corpus WHERE name = %s", [name])
+        table = f"UPDATE textsim.document_{(found.fetchone() or [0])[0]} SET"
+        connection.execute(f"{table} shingle_count = 77".encode())
+        connection.execute(f"{table} guard = 5 WHERE key IN ('d1', 'd2', '3')".encode())
+    result = textsim("check", status=1)
+    lines = [line.split("   ") for line in result.stdout.splitlines()[2:]]
+    cells = [[cell.strip() for cell in line if cell.strip()] for line in lines]
+    assert sorted((row[0], row[1], row[2]) for row in cells) == [
+        ("a plain one", "guard", "d1"),
+        ("a plain one", "guard", "d2"),
+        ("a plain one", "shingle count", "1,500, such as"),
+        ("tabled", "guard", "3"),
+        ("tabled", "shingle count", "5, such as"),
+    ]
+    remedies = {
+        "a plain one": "textsim rebuild 'a plain one'",
+        "tabled": "textsim reconcile tabled;",
+    }
+    assert all(row[-1].startswith(remedies[row[0]]) for row in cells)
+    assert "reconcile 'a plain one'" not in result.stdout
+    assert result.stderr.endswith("textsim check --format jsonl lists each problem\n")
+    assert len(rows(textsim("check", "--format", "jsonl", status=1))) == 1508
+    textsim("rebuild", "a plain one")
+    assert plain.check() == []
+
+
 def test_another_recipe_is_reported(news: Textsim, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE textsim.corpus SET recipe = 99")
@@ -47,7 +84,7 @@ def test_a_corpus_that_is_dropped_meanwhile(
     news("corpus", "create", "gone")
     original = textsim_db.Database.corpora
 
-    def corpora(db: textsim_db.Database) -> list[str]:
+    def corpora(db: textsim_db.Database) -> dict[str, textsim_db.CorpusSummary]:
         names = original(db)
         if "gone" in names:
             db.drop_corpus("gone")

@@ -142,6 +142,41 @@ def test_the_reports_name_what_stays_beside_the_kept_record(textsim: Textsim) ->
     assert "and 3 more records" in text
 
 
+def test_the_page_says_what_was_compared(textsim: Textsim, db: ts.Database) -> None:
+    Path("in.jsonl").write_bytes(as_jsonl([{"id": 1, "text": WORDS, "x": "a", "<y>": "b"}]))
+    Path("words").mkdir()
+    Path("words/stop.txt").write_text("\n".join(f"the{chr(97 + i)}" for i in range(25)))
+    Path("words/guard.txt").write_text("<red>\nblue\n")
+    options: tuple[str, ...] = (
+        "--guard",
+        "numbers,words",
+        "--guard-words",
+        "words/guard.txt",
+        "--shingle",
+        "char:5",
+    )
+    options += ("--stop-words", "words/stop.txt", "--scope", "x", "--scope", "<y>", "--recall", "1")
+    textsim("dedupe", "in.jsonl", "--report", "r.html", *options)
+    rows = [row[:2] for row in read(Path("r.html").read_text("utf-8")).rows]
+    for expected in [
+        ["threshold", "0.8"],
+        ["shingle", "char:5"],
+        ["recall", "1"],
+        ["linkage", "kept"],
+        ["guards", "numbers, words"],
+        ["stop words", ", ".join(f"the{chr(97 + i)}" for i in range(20)) + " and 5 more"],
+        ["scope", "x, <y>"],
+    ]:
+        assert expected in rows, rows
+    assert any(name == "guard words" and "blue" in value for name, value in rows)
+    db.create_corpus("<old>", threshold=0.6, guards=["negations"])
+    textsim("dedupe", "in.jsonl", "--report", "r.html", "--against", "<old>")
+    rows = [row[:2] for row in read(Path("r.html").read_text("utf-8")).rows]
+    for expected in [["threshold", "0.6"], ["guards", "negations"], ["against", "<old>"]]:
+        assert expected in rows, rows
+    assert not {"scope", "stop words", "guard words"} & {name for name, _ in rows}
+
+
 def made_page(removals: list[Removal], texts: list[str]) -> str:
     result = Deduplication(len(texts), removals, [], 0)
     rule = Rule(Preference("first"), CorpusSettings())

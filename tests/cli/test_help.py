@@ -81,8 +81,26 @@ def test_without_a_command_it_shows_the_first_steps() -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["dedup"], "Did you mean 'dedupe'?"),
-        (["corpus", "lst"], "Did you mean 'list'?"),
+        (
+            ["dedup"],
+            'error: there is no command "dedup"; did you mean textsim dedupe? (see textsim -',
+        ),
+        (["corpus", "lst"], "did you mean textsim corpus list? (see textsim corpus --help)\n"),
+        (["create"], 'there is no command "create"; did you mean textsim corpus create?'),
+        (["import"], "did you mean textsim judgements import?"),
+        (["list"], "did you mean textsim judgements list or textsim corpus list?"),
+        (["upgrde"], "did you mean textsim db upgrade?"),
+        (["xyz"], 'error: there is no command "xyz" (see textsim --help)\n'),
+        (
+            ["dedupe", "a", "--thresold", "1"],
+            "error: no such option: --thresold (Possible options: --help, --threshold) (see textsim",
+        ),
+        (["dedupe"], "error: missing argument 'INPUT' (see textsim dedupe --help)\n"),
+        (
+            ["plan", "c", "--format", "x"],
+            """error: invalid value for '--format': "x" is not one of""",
+        ),
+        (["--log-json", "plan", "--foo"], '"message": "no such option: --foo ('),
         (["pairs", "news", "--treshold", "0.8"], "--threshold"),
         (["clusters", "news", "--linkage", "singel"], 'did you mean "single"?'),
         (["query", "news", "a text", "--format", "josnl"], 'did you mean "jsonl"?'),

@@ -80,7 +80,7 @@ def test_corpora_and_keys(
     lines(textsim("corpus", "drop", "--yes", "--", name))
     assert len(lines(textsim("corpus", "show", "--", name, status=2))) == 1
     with ts.connect(database_url) as db:
-        assert db.corpora() == []
+        assert list(db.corpora()) == []
 
 
 def test_impossible_names_of_tables(textsim: Textsim, database_url: str) -> None:

@@ -23,6 +23,7 @@ from textsim_db.files.read_documents import Inputs, read_text
 from textsim_db.results import Refusal
 
 Read = Callable[..., tuple[list[Any], list[Refusal]]]
+ENCODING = "give the encoding of the file with --encoding, such as cp1252, or convert it to UTF-8"
 
 
 @pytest.fixture
@@ -93,7 +94,10 @@ def test_json_lines(read: Read) -> None:
         (b'{"id": {}, "text": "t"}', '"id" is an object; expected a string or a whole number'),
         (b'{"id": 1, "text": 2}', '"text" is a number; expected a string'),
         (b'{"id": 1, "text": null}', '"text" is null; expected a string'),
-        (b'{"id": 1, "text": "\xff"}', "not UTF-8: byte 0xff at offset 19; convert it to UTF-8"),
+        (
+            b'{"id": 1, "text": "\xff"}',
+            f'"text" is not UTF-8: byte 0xff at character 1; {ENCODING}',
+        ),
     ],
 )
 def test_a_bad_json_line_is_refused_and_reading_goes_on(
@@ -192,7 +196,7 @@ def test_csv_of_other_programs_is_refused_with_the_way_out(read: Read, textsim: 
         (b"1,a\rb", r"malformed CSV: a value has a carriage return; remove it, with tr -d '\r'"),
         (b'1,"a\nb"c', "one record of the lines 2 to 3: malformed CSV: ',' expected"),
         (b'1,"a\nb",c', "one record of the lines 2 to 3: the record has 3 columns, but the"),
-        (b'1,"a\n\xff"', "one record of the lines 2 to 3: not UTF-8"),
+        (b'1,"a\n\xff"', '"text" is not UTF-8: byte 0xff at character 3; '),
         (b"id,text", "the line names the columns again, as if files were joined"),
         (b"\xef\xbb\xbfid,text", "the line names the columns again"),
         (b'\xef\xbb\xbf"id","text"', "the line names the columns again"),
@@ -314,17 +318,20 @@ def test_two_columns_of_one_name(read: Read) -> None:
     [
         (
             "id,text\n1,a".encode("utf-16"),
-            "UTF-16, not UTF-8: convert it, for example with iconv -f",
+            "UTF-16, not UTF-8: give --encoding UTF-16, or convert it: iconv -f",
         ),
         (
             "id,text\n1,a".encode("utf-16-le"),
-            "UTF-16LE, not UTF-8: convert it, for example with iconv",
+            "UTF-16LE, not UTF-8: give --encoding UTF-16LE, or convert it: iconv",
         ),
         (
             "id,text\n1,a".encode("utf-16-be"),
-            "UTF-16BE, not UTF-8: convert it, for example with iconv",
+            "UTF-16BE, not UTF-8: give --encoding UTF-16BE, or convert it: iconv",
         ),
-        ("id,text\n1,a".encode("utf-32"), "UTF-32, not UTF-8: convert it, for example with iconv"),
+        (
+            "id,text\n1,a".encode("utf-32"),
+            "UTF-32, not UTF-8: give --encoding UTF-32, or convert it: iconv",
+        ),
         (b"\x04\x22\x4d\x18...", "compressed with LZ4; unpack it first, with lz4 -d "),
         (b"PAR1...", "Parquet; give it a name that ends in .parquet, or --kind parquet"),
         (b"PK\x03\x04...", "a ZIP archive, such as an Excel workbook; unpack it"),
@@ -387,7 +394,7 @@ def test_a_bad_csv_record_is_refused_and_reading_goes_on(read: Read) -> None:
         Refusal("a.csv, line 4", "the record has 1 columns, but the header has 2"),
         Refusal("a.csv, line 5", "the record has 3 columns, but the header has 2"),
         Refusal("a.csv, line 6", f"malformed CSV: ',' expected after '\"'{UNQUOTED}"),
-        Refusal("a.csv, line 7", "not UTF-8: byte 0xff at offset 2; convert it to UTF-8"),
+        Refusal("a.csv, line 7", f'"text" is not UTF-8: byte 0xff at character 1; {ENCODING}'),
     ]
 
 
@@ -413,7 +420,7 @@ def test_a_bad_csv_record_is_refused_and_reading_goes_on(read: Read) -> None:
             "if another character separates the columns, name it with --separator",
         ),
         ("a.csv", b"", "the file is empty; expected a first line with the names of the columns"),
-        ("a.csv", b"\xff\n1,a\n", "not UTF-8: byte 0xff at offset 0; convert it to UTF-8"),
+        ("a.csv", b"\xff\n1,a\n", f"not UTF-8: byte 0xff at offset 0; {ENCODING}"),
         ("a.txt", b"abc\xe9", "not UTF-8: byte 0xe9 at offset 3; convert it to UTF-8"),
         ("a.txt.gz", b"abc", "no gzip file, or damaged: Not a gzipped file (b'ab')"),
     ],
@@ -492,7 +499,7 @@ def test_whole_lines_before_the_damage_are_read(
         (b'{"id": ' + b"1" * 5000 + b', "text": "t"}', "malformed JSON"),
         (
             '{"id": 1, "text": "a"}'.encode("utf-16"),
-            "not UTF-8: byte 0xff at offset 0; convert it to UTF-8",
+            f"not UTF-8: byte 0xff at offset 0; {ENCODING}",
         ),
         (
             rb'{"\u001b[31m\n\u202e\ud800": 1}',

@@ -27,13 +27,11 @@ from textsim_db.cli import logs, progress_lines
 from textsim_db.text import numba_compiler
 
 
-def test_commands_announce_that_kernels_are_compiled(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(numba_compiler, "_is_first_kernel", True)
+def test_commands_announce_that_kernels_are_compiled(capsys: pytest.CaptureFixture[str]) -> None:
+    announcer = numba_compiler.Announcer()
     with logs.log_to_stderr():
         for is_cached in (False, False, True):
-            numba_compiler._announce_compilation(is_cached)
+            announcer.looked_up(is_cached)
     message = "compiling once for this installation; textsim warm compiles all kernels\n"
     assert capsys.readouterr().err == message
     assert numba_compiler.log.name == logs.COMPILER
@@ -63,7 +61,7 @@ def test_the_summary_of_a_load_is_a_record(textsim: Textsim) -> None:
 def test_errors_are_json_too(textsim: Textsim) -> None:
     for args, message in (
         (("corpus", "show", "nothing"), 'corpus "nothing" does not exist'),
-        (("corpus", "show"), "Missing argument"),
+        (("corpus", "show"), "missing argument"),
         (("corpus", "drop", "nothing", "--log-level", "loud"), "is not one of debug, info"),
     ):
         (record,) = records(textsim("--log-json", *args, status=2).stderr)

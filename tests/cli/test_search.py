@@ -115,10 +115,10 @@ def test_nothing_found(news: Textsim) -> None:
 WRONG: list[tuple[list[str], str]] = [
     (
         ["--max-results", "0"],
-        "Invalid value for '--max-results': 0 is too low; expected 1 or more",
+        "invalid value for '--max-results': 0 is too low; expected 1 or more",
     ),
-    (["--max-results", "x"], "Invalid value for '--max-results': \"x\" is not a whole number"),
-    (["--threshold", "abc"], "Invalid value for '--threshold': \"abc\" is not a number"),
+    (["--max-results", "x"], "invalid value for '--max-results': \"x\" is not a whole number"),
+    (["--threshold", "abc"], "invalid value for '--threshold': \"abc\" is not a number"),
     (["--threshold", "0"], "threshold is 0"),
     (["--threshold", "nan"], "threshold is nan"),
     (["--file", "x"], "give either a text or --file"),

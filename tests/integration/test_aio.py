@@ -28,7 +28,7 @@ async def test_coroutines_and_iterators_return_what_the_methods_return(
     filled: ts.Corpus, database_url: str
 ) -> None:
     async with support.connect(database_url) as db:
-        assert await db.corpora() == ["c"]
+        assert list(await db.corpora()) == ["c"]
         corpus = await db.corpus("c")
         assert (corpus.name, corpus.config) == (filled.name, filled.config)
         assert await corpus.count() == len(filled) == 120

@@ -198,4 +198,4 @@ def test_a_unique_corpus_is_refused_without_locks(
         db.create_corpus("c", is_unique=True)
     with pytest.raises(ts.TextsimError, match=message):
         corpus.rebuild(is_unique=True)
-    assert db.corpora() == ["plain"]
+    assert list(db.corpora()) == ["plain"]

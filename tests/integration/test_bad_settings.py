@@ -33,7 +33,7 @@ def test_impossible_names_of_corpora_are_refused(shared_db: ts.Database) -> None
     for name in names:
         with pytest.raises(ts.ConfigurationError, match="name of the corpus"):
             shared_db.create_corpus(name)
-    assert shared_db.corpora() == []
+    assert list(shared_db.corpora()) == []
 
 
 IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
@@ -92,7 +92,7 @@ def test_impossible_settings_are_refused(
         with pytest.raises((ts.ConfigurationError, psycopg.errors.InvalidParameterValue)) as caught:
             create(settings)
         assert message in str(caught.value).replace("'", "").lower(), settings
-    assert shared_db.corpora() == []
+    assert list(shared_db.corpora()) == []
 
 
 def test_a_damaged_configuration_is_refused(db: ts.Database) -> None:
@@ -124,7 +124,7 @@ def test_a_corpus_of_another_recipe_can_be_dropped(db: ts.Database) -> None:
     with pytest.raises(ts.TextsimError):
         db.create_corpus("old", exist_ok=True)
     db.drop_corpus("old")
-    assert db.corpora() == []
+    assert list(db.corpora()) == []
     with pytest.raises(ts.CorpusNotFound):
         db.drop_corpus("old")
 
@@ -235,7 +235,7 @@ def test_one_value_instead_of_several_is_refused(corpus: ts.Corpus, db: ts.Datab
     for unordered in without_order:
         with pytest.raises(ts.ConfigurationError, match=f"got a {type(unordered).__name__}"):
             corpus.query_many(unordered)
-    assert db.corpora() == ["c"]
+    assert list(db.corpora()) == ["c"]
 
 
 def test_impossible_names_of_tables_are_refused(corpus: ts.Corpus) -> None:
@@ -249,6 +249,6 @@ def test_impossible_names_of_tables_are_refused(corpus: ts.Corpus) -> None:
 def test_an_address_may_be_a_url_of_sqlalchemy(database_url: str) -> None:
     url = sqlalchemy.make_url(database_url)
     with ts.connect(url) as db:
-        assert db.corpora() == []
+        assert list(db.corpora()) == []
     with ts.connect(url.set(drivername="postgresql+psycopg")) as db:
-        assert db.corpora() == []
+        assert list(db.corpora()) == []

@@ -29,13 +29,26 @@ def corpus(corpus_db: ts.Database) -> ts.Corpus:
 
 
 def test_corpora_are_listed_by_name(db: ts.Database) -> None:
-    assert db.corpora() == []
+    assert list(db.corpora()) == []
     for name in ("b", "Ä", "a b", "a", 'quoted "name"', "%s", "{document}"):
         db.create_corpus(name)
-    assert db.corpora() == sorted(["b", "Ä", "a b", "a", 'quoted "name"', "%s", "{document}"])
+    assert list(db.corpora()) == sorted(["b", "Ä", "a b", "a", 'quoted "name"', "%s", "{document}"])
     db.corpus("{document}").add("k", "v")
     db.corpus("a").drop()
     assert "a" not in db.corpora()
+
+
+def test_corpora_says_what_each_is(db: ts.Database) -> None:
+    db.create_corpus("plain")
+    db.create_corpus("exact", recall=1, shingle="char:4", threshold=0.6, guards=["numbers"])
+    db.create_corpus("notes", is_unique=True, scoped=True)
+    assert db.corpora() == {
+        "exact": ts.CorpusSummary("char:4", 0.6, 1.0, ("numbers",), False, False),
+        "notes": ts.CorpusSummary("word:3", 0.8, db.corpus("notes").config.recall, (), True, True),
+        "plain": ts.CorpusSummary(
+            "word:3", 0.8, db.corpus("plain").config.recall, (), False, False
+        ),
+    }
     with pytest.raises(ts.CorpusNotFound):
         db.corpus("a")
 

@@ -226,9 +226,9 @@ def test_an_ordinary_user_can_start_the_server() -> None:
         try:
             result = as_user(
                 "import textsim_db as ts\n"
-                "with ts.connect() as db: db.create_corpus('news'); print(db.corpora())"
+                "with ts.connect() as db: db.create_corpus('news'); print(*db.corpora())"
             )
-            assert (result.stdout, result.stderr) == ("['news']\n", "")
+            assert (result.stdout, result.stderr) == ("news\n", "")
             owner = Path(home, "data", f"postgresql-{SERVER_VERSION}").stat().st_uid
             assert owner == user.pw_uid
         finally:

@@ -104,6 +104,7 @@ def test_drift_sees_a_time_that_triggers_missed(
     assert corpus.reconcile().removed == 1
     connection.execute("UPDATE post SET moment = now()")
     assert list(corpus.drift()) == [ts.Drift("1", "missing")]
+    assert corpus.drift().to_arrow().to_pylist() == [{"key": "1", "kind": "missing"}]
     assert [problem.kind for problem in corpus.check()] == ["missing document"]
     assert corpus.reconcile().added == 1
     assert corpus.check() == []

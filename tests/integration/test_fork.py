@@ -148,7 +148,7 @@ def test_threads_create_one_corpus_at_once(db: ts.Database) -> None:
     with ThreadPoolExecutor(8) as pool:
         corpora = list(pool.map(create, range(8)))
     assert {corpus.config for corpus in corpora} == {db.corpus("shared").config}
-    assert db.corpora() == ["shared"]
+    assert list(db.corpora()) == ["shared"]
 
 
 def install(url: str) -> str:
@@ -160,7 +160,7 @@ def test_threads_install_the_schema_at_once(empty_database_url: str) -> None:
         revisions = set(pool.map(install, [empty_database_url] * 4))
     assert len(revisions) == 1
     with ts.connect(empty_database_url) as db:
-        assert db.corpora() == []
+        assert list(db.corpora()) == []
 
 
 DROP_WAITS = b"""
@@ -191,7 +191,7 @@ def test_dropping_a_corpus_does_not_delay_another(
         reader.commit()
     dropping.join(PATIENCE_SECONDS)
     assert not dropping.is_alive()
-    assert db.corpora() == ["made meanwhile", "stays"]
+    assert list(db.corpora()) == ["made meanwhile", "stays"]
     assert kept.check() == []
 
 

@@ -380,7 +380,7 @@ def test_rows_that_match_a_corpus_are_removed(corpus_db: ts.Database) -> None:
         (None, 1, True, None),
     ]
     assert ts.dedupe_frame(frame, "body", "id", against=news)[1].kept == 3
-    assert corpus_db.corpora() == ["news", "other"]
+    assert list(corpus_db.corpora()) == ["news", "other"]
 
 
 def test_rows_that_cannot_be_compared_stay(corpus_db: ts.Database) -> None:

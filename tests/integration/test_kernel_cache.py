@@ -34,6 +34,32 @@ def add(values):
 print(add(np.arange(3)))
 """
 
+ANNOUNCED = "compiling once for this installation; textsim warm compiles all kernels"
+STEPS = {
+    "first.py": KERNEL.format(number=0),
+    "others.py": """
+import numpy as np
+import first
+from textsim_db.text.numba_compiler import announcer, kernel
+
+announcer.patience = announcer.interval = 0.0
+
+@kernel
+def one(values):
+    return values.sum() + 1
+
+@kernel
+def two(values):
+    return values.sum() + 2
+
+@kernel
+def three(values):
+    return values.sum() + 3
+
+for add in (one, two, three):
+    print(add(np.arange(3)))
+""",
+}
 COUNTED = """
 from textsim_db.text import numba_compiler
 from textsim_db.write.load_batches import KeySet
@@ -133,7 +159,7 @@ def test_an_interrupt_waits_until_a_kernel_is_compiled_or_loaded(tmp_path: Path)
     path = tmp_path / "module.py"
     path.write_text(INTERRUPTED)
     for _ in range(2):
-        assert run_module(path) == ("goes on\ninterrupted\n4\n", "")
+        assert run_module(path)[0] == "goes on\ninterrupted\n4\n"
 
 
 @pytest.mark.more
@@ -146,7 +172,24 @@ def test_a_first_process_announces_that_it_compiles_and_a_full_disk_ends_none(
     output, errors = run_kernel(tmp_path, 2, FULL_DISK)
     assert output == "5\n"
     assert errors.count(WARNING) == errors.count("NUMBA_CACHE_DIR") == 1
-    assert run_kernel(tmp_path, 2) == ("5\n", "")
+    output, errors = run_kernel(tmp_path, 2)
+    assert output == "5\n"
+    assert errors.count(WARNING) == 0
+
+
+@pytest.mark.more
+def test_python_says_that_it_compiles_and_then_that_it_still_does(tmp_path: Path) -> None:
+    for name, code in STEPS.items():
+        (tmp_path / name).write_text(code)
+    assert run_module(tmp_path / "first.py") == ("3\n", f"{ANNOUNCED}\n")
+    assert run_module(tmp_path / "first.py") == ("3\n", "")
+    output, errors = run_module(tmp_path / "others.py")
+    assert output == "3\n4\n5\n6\n"
+    first, *later = errors.splitlines()
+    assert first == ANNOUNCED
+    assert [line.partition(" in ")[0] for line in later] == [
+        f"still compiling: {number} kernels" for number in (2, 3)
+    ]
 
 
 @pytest.mark.more
@@ -184,9 +227,9 @@ def test_a_class_of_an_older_version_may_be_gone(tmp_path: Path) -> None:
     """The kernel's own file did not change, so Numba reads the index that names the class."""
     path = tmp_path / "module.py"
     path.write_text(KERNEL_OF_CLASS, encoding="utf-8")
-    for name in ("Older", "Newer", "Newer"):
+    for name, told in (("Older", f"{ANNOUNCED}\n"), ("Newer", f"{ANNOUNCED}\n"), ("Newer", "")):
         (tmp_path / "shapes.py").write_text(CLASS.format(name=name), encoding="utf-8")
-        assert run_module(path) == ("4\n", "")
+        assert run_module(path) == ("4\n", told)
 
 
 @pytest.mark.more
@@ -194,7 +237,7 @@ def test_a_child_can_compile_after_a_fork_during_compilation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert run_script(COMPILING, "") == (0, "", "")
+    assert run_script(COMPILING, "") == (0, "", f"{ANNOUNCED}\n")
 
 
 COMMANDS = (

@@ -197,7 +197,7 @@ def test_an_interrupted_rebuild_changes_nothing(db: ts.Database) -> None:
     stored_corpus.create(db.engine, PREFIX + "0123456789abcdef", corpus.config)
     with pytest.raises(ts.ConfigurationError, match="are reserved for rebuilds"):
         db.create_corpus(PREFIX + "data")
-    assert db.corpora() == ["c"]
+    assert list(db.corpora()) == ["c"]
     assert corpus.rebuild(seed=3)
     assert stored_corpus.names(db.engine) == ["c"]
 

@@ -69,7 +69,7 @@ def test_rebuild_lists_the_twins_that_stand(
     assert "12 pairs of its documents match" in message
     assert '"000a" and "000b" (0.889), ' in message
     assert '"009a" and "009b" (0.889) and 2 more; nothing was changed' in message
-    assert db.corpora() == ["c"]
+    assert list(db.corpora()) == ["c"]
     assert not db.corpus("c").config.is_unique
     assert corpus.remove([f"{i:03d}b" for i in range(12)]) == 12
     assert corpus.rebuild(is_unique=True)

@@ -85,7 +85,7 @@ def test_a_client_refuses_a_setting_that_it_does_not_know(
     assert connection.execute("SELECT count(*) FROM textsim.document_1").fetchone() == (0,)
     connection.execute("SELECT textsim.detach('news', 'news')")
     newer.drop_corpus("news")
-    assert newer.corpora() == ["other"]
+    assert list(newer.corpora()) == ["other"]
 
 
 async def open_in_coroutine(url: str) -> None:

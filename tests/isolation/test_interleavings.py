@@ -94,7 +94,7 @@ def test_drop_waits_for_add(scene: Scene, level: Isolation) -> None:
     b.end()
     with suppress(ts.CorpusNotFound):
         assert report_counts(c.end()) == (1, 0, 0)
-    assert scene.db.corpora() == ["other"]
+    assert list(scene.db.corpora()) == ["other"]
     assert (
         scene.connection.execute("SELECT FROM textsim.pending WHERE corpus_id = 1").fetchall() == []
     )

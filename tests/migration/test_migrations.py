@@ -60,7 +60,7 @@ def test_a_schema_is_upgraded_removed_and_restored(
         schema.upgrade(engine)
         assert schema_catalog(empty_database_url) == upgraded
     with ts.connect(empty_database_url) as db:
-        assert db.corpora() == []
+        assert list(db.corpora()) == []
         assert db.create_corpus("one").add("a", "some text").added == 1
 
 

@@ -36,10 +36,10 @@ def test_an_application_installs_the_schema_in_a_revision(
         db.create_corpus("news").attach("article", "id", "body")
     alembic.command.downgrade(application, "1b2c")
     with ts.connect(empty_database_url) as db:
-        assert db.corpora() == ["news"]
+        assert list(db.corpora()) == ["news"]
     alembic.command.upgrade(application, "head")
     with ts.connect(empty_database_url) as db:
-        assert db.corpora() == ["news", "of the application"]
+        assert list(db.corpora()) == ["news", "of the application"]
 
 
 def proposed_changes(address: str, include_name: IncludeName | None, schemas: bool) -> list[str]:

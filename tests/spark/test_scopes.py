@@ -172,4 +172,4 @@ def test_a_scope_is_required_where_there_are_scopes_and_refused_elsewhere(
             write(df, db.url, name, scope="scope")
     with pytest.raises(ts.ConfigurationError, match=r'scope="scop" names no column .*"scope"'):
         find_candidates(df, scope="scop")
-    assert db.corpora() == ["c", "plain"]
+    assert list(db.corpora()) == ["c", "plain"]

@@ -104,7 +104,7 @@ def test_a_second_call_goes_on_where_the_first_one_failed(
     with pytest.raises(PythonException, match="a task that fails after a commit") as caught:
         write(failing, db.url, "c")
     assert "goes on where" in caught.value.__notes__[0]
-    assert db.corpora() == []
+    assert list(db.corpora()) == []
     (hidden_name,) = stored_corpus.names(db.engine)
     before = keys_and_ids(db, hidden_name)
     assert before

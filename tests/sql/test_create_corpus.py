@@ -57,7 +57,7 @@ def test_a_corpus_created_by_sql_equals_one_created_by_python(
         corpus.add("a", "one two three four")
         assert corpus.check() == [], settings
         connection.execute("SELECT textsim.drop_corpus('sql')")
-        assert db.corpora() == ["python"]
+        assert list(db.corpora()) == ["python"]
         db.drop_corpus("python")
 
 
@@ -77,7 +77,7 @@ def test_a_corpus_with_an_impossible_name_is_refused(
         with pytest.raises(psycopg.Error) as caught:
             connection.execute(f"SELECT textsim.create_corpus({arguments})")
         assert message in str(caught.value.diag.message_primary)
-    assert db.corpora() == ["c"]
+    assert list(db.corpora()) == ["c"]
 
 
 def test_a_corpus_of_another_recipe_is_refused(db: ts.Database, connection: Connection) -> None:

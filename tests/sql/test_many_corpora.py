@@ -30,4 +30,4 @@ def test_too_many_corpora_in_a_transaction_leave_nothing(
         connection.execute(DROP, [1500])
     for _ in range(10):
         assert connection.execute(DROP, [150]).fetchall() == [(150,)]
-    assert db.corpora() == []
+    assert list(db.corpora()) == []

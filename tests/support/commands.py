@@ -29,16 +29,23 @@ NEWS = {
 }
 
 
-def process(*args: str, url: str | None = None, **options: Any) -> subprocess.Popen[str]:
-    """Start a command as a separate process."""
+def process(
+    *args: str, url: str | None = None, packages: Path | None = None, **options: Any
+) -> subprocess.Popen[str]:
+    """Start a command as a separate process; packages: the folder of all packages that it has."""
     environment = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "COLUMNS")}
     # Each command has its own working directory, so the package must be on the path.
-    environment["PYTHONPATH"] = str(Path(textsim_db.__file__).parent.parent)
+    path = [str(Path(textsim_db.__file__).parent.parent)]
+    python = [sys.executable]
+    if packages is not None:
+        path.append(str(packages))
+        python.append("-S")
+    environment["PYTHONPATH"] = os.pathsep.join(path)
     if url is not None:
         environment[URL_VARIABLE] = url
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
-        [sys.executable, "-m", "textsim_db.cli", *args],
+        [*python, "-m", "textsim_db.cli", *args],
         text=True,
         env=environment,
         **{**pipes, **options},

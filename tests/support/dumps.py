@@ -103,7 +103,7 @@ def dbname(url: str) -> str:
 def answers(stage: Stage) -> list[object]:
     answers: list[object] = []
     with stage.connect(stage.reader) as db:
-        answers += [db.corpora(), sorted(db.sources())]
+        answers += [list(db.corpora()), sorted(db.sources())]
         for name in db.corpora():
             corpus = db.corpus(name)
             answers += [

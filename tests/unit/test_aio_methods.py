@@ -83,7 +83,7 @@ async def _mypy_checks_these_types(db: aio.Database) -> None:
     assert_type(await corpus.rebuild(threshold=0.8), bool)
     assert_type(await corpus.count(), int)
     assert_type(corpus.pairs(0.8), aio.Results[ts.Pair[str]])
-    assert_type(corpus.drift(), aio.Stream[ts.Drift])
+    assert_type(corpus.drift(), aio.Results[ts.Drift])
     async for pair in corpus.pairs():
         assert_type(pair, ts.Pair[str])
     await corpus.add("key", text=1)  # type: ignore[arg-type]

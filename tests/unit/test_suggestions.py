@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pydoc
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, get_args, get_origin
 
@@ -13,7 +15,7 @@ from textsim_db.errors import suggest_settings, suggestion
 from textsim_db.files.records import expect_names
 from textsim_db.measures import MEASURES
 from textsim_db.measures.by_name import measure_of
-from textsim_db.settings.corpus_settings import CorpusSettings
+from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings
 from textsim_db.settings.named_values import (
     Existing,
     ExistingName,
@@ -85,3 +87,11 @@ def test_a_misspelt_argument_is_reported_with_the_nearest_one() -> None:
 def test_type_checkers_know_the_names(names: Any, values: Iterable[str]) -> None:
     literal = names if get_origin(names) is Literal else get_args(names)[0]
     assert list(get_args(literal)) == list(values)
+
+
+@pytest.mark.parametrize("function", [ts.pairs, ts.clusters, ts.dedupe_frame])
+def test_help_names_the_settings(function: Callable[..., object]) -> None:
+    text = pydoc.plain(pydoc.render_doc(function))
+    (named,) = re.findall(r"\*\*settings:.*?They are (.*?)\.\n", text, re.S)
+    assert [*map(str.strip, named.split(","))] == [*PAIR_SETTINGS]
+    assert "threshold" in named

@@ -196,7 +196,7 @@ class Corpus(Derived[corpus.Corpus]):
 
     attach = coroutine(corpus.Corpus.attach)
     reconcile = coroutine(corpus.Corpus.reconcile)
-    drift = stream(corpus.Corpus.drift)
+    drift = results(corpus.Corpus.drift)
 
     track = coroutine(corpus.Corpus.track)
     update_clusters = coroutine(corpus.Corpus.update_clusters)
@@ -305,7 +305,7 @@ def connect(
         >>> async def names() -> list[str]:
         ...     async with aio.connect() as db:
         ...         await db.create_corpus("news")
-        ...         return await db.corpora()
+        ...         return list(await db.corpora())
         >>> asyncio.run(names())
         ['news']
     """

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Annotated, Any
 
@@ -94,7 +94,15 @@ class CommandGroup(logs.SubcommandGroup):
         with logs.log_to_stderr():
             return super().main(*args, **options)
 
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with _wrong_usage():
+            return super().make_context(*args, **options)
+
     def invoke(self, ctx: Any) -> Any:
+        with _wrong_usage():
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -112,14 +120,24 @@ class CommandGroup(logs.SubcommandGroup):
                 raise
             print_message(explain(error), logging.ERROR)
             raise typer.Exit(2) from error
-        except Exception as error:
-            # Typer prints errors of usage itself, except as JSON.
-            format_message = getattr(error, "format_message", None)
-            if format_message is None or not logs.log_options.json:
-                raise
-            print_message(format_message(), logging.ERROR)
-            raise typer.Exit(2) from error
         return result
+
+
+@contextlib.contextmanager
+def _wrong_usage() -> Iterator[None]:
+    """Print errors of usage as all other errors; Typer would draw a frame around them."""
+    try:
+        yield
+    except Exception as error:
+        format_message = getattr(error, "format_message", None)
+        # A group of commands without a command prints its help.
+        is_help = type(error).__name__ == "NoArgsIsHelpError" and not logs.log_options.json
+        if format_message is None or is_help:
+            raise
+        text, context = format_message().rstrip("."), getattr(error, "ctx", None)
+        way_out = f" (see {context.command_path} --help)" if context else ""
+        print_message(f"{text[:1].lower()}{text[1:]}{way_out}", logging.ERROR)
+        raise typer.Exit(2) from error
 
 
 def is_interrupt(error: BaseException | None) -> bool:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from textsim_db.corpus.database import Database
 
 _PROBLEM = ("corpus", "kind", "subject", "detail", "remedy")
+_Row = tuple[str, str, str, str, str]
 app = typer.Typer(
     no_args_is_help=True,
     help="Install the schema; print the address; stop the embedded PostgreSQL.",
@@ -109,9 +110,10 @@ def check(
 ) -> None:
     """Check the integrity of a corpus: its objects, settings, stored rows and attached tables.
 
-    All rows are read. It prints each problem with the document, and what mends it. If an object of the
-    schema is missing or changed, it prints that instead and reads no corpus. Exit status 1 if there are
-    any problems.
+    All rows are read. It prints the problems, and what mends them. A table has one line for more than
+    three problems of a kind, with their number and the first; other formats have all. If an object of
+    the schema is missing or changed, it prints that instead and reads no corpus. Exit status 1 if there
+    are any problems.
 
     Examples:
     - `textsim check`
@@ -123,15 +125,38 @@ def check(
     with connect(database_url) as db:
         rows = [("", *problem) for problem in check_catalog.check_installation(db.engine)]
         if rows:
-            write(_PROBLEM, rows, form)
+            _write_problems(rows, form)
             print_message("mend the schema first; no corpus was checked", logging.WARNING)
             raise typer.Exit(1)
         for each in db.corpora() if corpus is None else [corpus]:
             with skip_unreadable(db, each) if corpus is None else nullcontext():
                 rows += _problem_rows(db, each)
-    write(_PROBLEM, rows, form)
+    _write_problems(rows, form)
     if rows:
         raise typer.Exit(1)
+
+
+_MOST_ALIKE = 3
+"""The problems of a kind that a table lists one by one."""
+
+
+def _write_problems(rows: list[_Row], form: Format) -> None:
+    if form is not Format.TABLE:
+        write(_PROBLEM, rows, form)
+        return
+    alike: dict[tuple[str, str, str], list[_Row]] = {}
+    for row in rows:
+        corpus, kind, subject, _, remedy = row
+        # A remedy may name the document.
+        alike.setdefault((corpus, kind, remedy.replace(subject, "")), []).append(row)
+    lines = []
+    for group in alike.values():
+        shown_rows = group if len(group) <= _MOST_ALIKE else group[:1]
+        number = "" if len(group) <= _MOST_ALIKE else f"{len(group):,}, such as"
+        lines += [(*row[:2], number, *row[2:]) for row in shown_rows]
+    write((*_PROBLEM[:2], "number", *_PROBLEM[2:]), lines, form)
+    if len(lines) < len(rows):
+        print_message("textsim check --format jsonl lists each problem")
 
 
 @app.command("sql")
@@ -196,7 +221,7 @@ def _engine(database_url: str | None, embedded_schema: bool = False) -> Iterator
         engine.dispose()
 
 
-def _problem_rows(db: Database, name: str) -> list[tuple[str, str, str, str, str]]:
+def _problem_rows(db: Database, name: str) -> list[_Row]:
     try:
         corpus = db.corpus(name)
         with progress("checking", "documents") as show:

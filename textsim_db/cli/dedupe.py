@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,18 +16,22 @@ import typer
 from textsim_db.cli import options
 from textsim_db.cli.dedupe_reports import (
     AdditionFile,
+    HtmlCount,
     check_report,
     is_page,
+    keep_apart_tips,
+    similar_scopes_note,
     summary_lines,
     write_clusters,
 )
 from textsim_db.cli.document_commands import add_documents, print_report, speed, without_words_note
-from textsim_db.cli.messages import Refusals, print_first, print_message
+from textsim_db.cli.messages import Refusals, print_message
 from textsim_db.cli.opening import connect, is_file_name
 from textsim_db.cli.output import check_output
 from textsim_db.cli.progress_lines import loading
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, shown
-from textsim_db.files.file_kinds import FileFormat, Kind, Quote
+from textsim_db.files.file_kinds import FileFormat, Kind, Quote, kind_of_output
+from textsim_db.results import Refusal
 from textsim_db.results.html import count
 from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings
 
@@ -63,7 +69,7 @@ def dedupe(
         options.path_option(
             "Write the records that stay to this file, in the format of its ending: .jsonl, .csv, "
             '.tsv or .parquet, each also with .gz. Standard output, "-", and a name without an ending '
-            "keep the format of INPUT.",
+            'keep the format of INPUT. Default: "-", or with --report no output.',
             "--output",
             "-o",
         ),
@@ -105,6 +111,7 @@ def dedupe(
     kind: options.RecordKindOption = Kind.AUTO,
     separator: options.SeparatorOption = None,
     quote: options.QuoteOption = Quote.AUTO,
+    encoding: options.EncodingOption = None,
     glob: options.GlobOption = "*",
     output_kind: Annotated[
         Kind, options.record_kind_option("Format of the output; auto decides by its name.")
@@ -116,13 +123,7 @@ def dedupe(
             "Column, or member in JSON, with the key, for the report. Default: id if it exists."
         ),
     ] = None,
-    scope: Annotated[
-        str | None,
-        options.column_option(
-            "Column, or member in JSON, with the scope, such as a tenant: only documents of one "
-            "scope are compared with each other."
-        ),
-    ] = None,
+    scope: options.ScopeColumns = None,
     drop_faulty: Annotated[
         bool,
         typer.Option(
@@ -148,7 +149,9 @@ def dedupe(
             min=0,
             metavar="GB",
             help="Gigabytes of memory that the largest arrays may take; past them they lie in temporary "
-            "files, in the folder that TMPDIR names. Default: half of the memory that is free.",
+            "files, in the folder that TMPDIR names. With 0 all of them do. The program takes 250 MB "
+            "besides, each record 450 bytes, and each distinct word 100. Default: half of the memory "
+            "that is free.",
         ),
     ] = None,
     keep_up_to: Annotated[
@@ -184,9 +187,10 @@ def dedupe(
     were kept and removed, how similar they are, and how the least similar differ.
 
     Examples:
+    - `textsim dedupe articles.jsonl > unique.jsonl`
     - `textsim dedupe articles.jsonl.gz -o unique.jsonl.gz --report clusters.jsonl`
     - `textsim dedupe articles.jsonl -o unique.jsonl --report removed.html`
-    - `textsim dedupe articles.csv --text body --threshold 0.9 --keep longest -o -`
+    - `textsim dedupe articles.csv --text body --threshold 0.9 --keep longest > unique.csv`
     - `textsim dedupe articles.tsv.gz -o unique.parquet`
     - `textsim dedupe part-1.jsonl part-2.jsonl.gz -o unique.jsonl`
     - `textsim dedupe folder --glob "*.parquet" --text message.content -o unique.parquet`
@@ -203,9 +207,11 @@ def dedupe(
     from textsim_db.files.several_files import RecordFiles
 
     options.complete(settings)
+    if output is None and report is None:
+        output = "-"
     outputs = _Outputs(output, report)
     paths = record_files(paths, glob, kind)
-    _check_usage(paths, outputs, judgements)
+    _check_usage(paths, outputs, judgements, output_kind)
     if against and settings:
         flags = ", ".join(map(options.flag_of, settings))
         raise options.misused("--against", f"a corpus has settings of its own; leave out {flags}")
@@ -217,13 +223,13 @@ def dedupe(
         )
     if annotate and output is None:
         raise options.misused("--annotate", "it needs --output")
-    rule = Rule(keep, CorpusSettings(**settings, scoped=scope is not None), linkage, keep_up_to)
+    rule = Rule(keep, CorpusSettings(**settings, scoped=bool(scope)), linkage, keep_up_to)
     key_needed = add or key is not None or judgements is not None
-    wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope)
+    wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope or ())
     if annotate:
         wanted = wanted._replace(appended=ANNOTATION)
     judged = None if judgements is None else read_judgements(judgements)
-    with RecordFiles(paths, wanted, FileFormat(kind, separator, quote)) as records:
+    with RecordFiles(paths, wanted, FileFormat(kind, separator, quote, encoding)) as records:
         if output is not None:
             records.convert_for(output, output_kind, drop_faulty)
         texts = _Texts(records, key_needed or report is not None, drop_faulty)
@@ -250,15 +256,18 @@ def _opened(names: list[str], database_url: str | None) -> Iterator[list[Corpus]
             raise
 
 
-def _check_usage(paths: list[str], outputs: _Outputs, judgements: str | None) -> None:
+def _check_usage(
+    paths: list[str], outputs: _Outputs, judgements: str | None, output_kind: Kind
+) -> None:
+    from textsim_db.files.record_files import check_packages
+
     output, report = outputs
-    if output is None and report is None:
-        raise options.misused("--output", "give --output, or --report, or both")
     read = [("INPUT", name) for name in paths]
     read += [] if judgements is None else [("--judgements", judgements)]
     if output is not None:
         way_out = "name another file, which may replace this file afterwards"
         check_output("--output", output, read, way_out)
+        check_packages(output, kind_of_output(output, output_kind, Kind.TEXT))
     if report is not None:
         check_report(report)
         written = [] if output is None else [("OUTPUT", 1 if output == "-" else output)]
@@ -287,18 +296,22 @@ class _Texts:
     drop_faulty: bool
     """Whether records with a fault do not stay."""
     keys: list[str | None] = field(default_factory=list)
-    faults: dict[int, str] = field(default_factory=dict)
+    faults: dict[int, Refusal] = field(default_factory=dict)
     """Why records cannot be compared, by their places."""
+    html: HtmlCount = field(default_factory=HtmlCount)
 
     def __iter__(self) -> Iterator[Document]:
         from textsim_db.corpus.removals import Document
 
         self.keys.clear()
         self.faults.clear()
+        self.html = HtmlCount()
         for number, record in enumerate(self.records):
             self.keys.append(record.key if self.with_keys else None)
             if record.fault is not None:
                 self.faults[number] = record.fault
+            if record.text is not None:
+                self.html.add(number, record.text)
             yield Document(record.text, record.value, record.scope)
 
 
@@ -335,7 +348,7 @@ def _dedupe_file(
                 result = deduplicate(load, rule, load.after_batch, corpora, judged, most)
         faults = _faults(texts, result)
         if faults and len(faults) == result.documents:
-            first = faults[min(faults)]
+            first = ": ".join(faults[min(faults)])
             raise InputError(f"no record can be compared, so nothing was written: {first}")
         page = None
         if is_page(outputs.report):
@@ -347,25 +360,45 @@ def _dedupe_file(
             added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
             store_sizes(corpora[0], result.cluster_sizes(), texts.keys)
     faults = _faults(texts, result)
-    _write_outputs(texts, result, outputs, page, faults)
+    choices = {"scope": texts.records.columns.scope, "against": against}
+    _write_outputs(texts, result, outputs, page, faults, choices)
     seconds = time.monotonic() - start
     dropped = len(faults) if texts.drop_faulty else 0
     print_message(_summary(result, seconds, dropped))
     if texts.records.columns.appended:
         print_message('the output has the removed records, too; their field "kept" is false')
     if result.summary is not None:
-        for line in summary_lines(result.summary, rule.config().guards, partial(_name, texts)):
+        tips = keep_apart_tips(result.summary, rule.config(), is_page(outputs.report))
+        for line in summary_lines(result.summary, tips, partial(_name, texts)):
             print_message(shown(line))
+    if texts.html.texts:
+        print_message(shown(texts.html.note(partial(_name, texts))))
+    if result.similar_scopes:
+        print_message(similar_scopes_note(result.similar_scopes))
     if result.without_words:
         print_message(without_words_note(result.without_words))
+    if memory is not None and (taken := _peak_memory()) > memory * 1e9:
+        print_message(
+            f"the process took up to {taken / 1e9:.2f} GB of memory: --memory is the limit of the "
+            "largest arrays, and the program, the records and the words need some besides"
+        )
     action = "left out" if texts.drop_faulty else "kept"
-    print_first([f"{action}, because it cannot be compared: {each}" for each in faults.values()])
+    uncompared = Refusals(f"{action}, because it cannot be compared")
+    for fault in faults.values():
+        uncompared.add(fault)
+    uncompared.show()
     if added:
         refusals = Refusals()
         refusals.add_documents(added.refused)
         print_report(against[0], added, refusals, seconds)
     if faults or (added and (added.refused or added.twins)):
         raise typer.Exit(1)
+
+
+def _peak_memory() -> int:
+    """Return the most bytes of memory that this process has had."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most
 
 
 def _addition_file(
@@ -389,7 +422,8 @@ def _write_outputs(
     result: Deduplication,
     outputs: _Outputs,
     page: RemovalPage | None,
-    faults: dict[int, str],
+    faults: dict[int, Refusal],
+    choices: dict[str, Sequence[str]],
 ) -> None:
     records = texts.records
     if outputs.output is not None:
@@ -406,8 +440,9 @@ def _write_outputs(
         write_clusters(outputs.report, result, texts.keys, records.file_of)
         return
     all_texts = (record.text for record in records)
-    listed = list(faults.values())
-    html = page.html(records.title, all_texts, _shown_keys(texts), listed, not texts.drop_faulty)
+    listed = [*map(": ".join, faults.values())]
+    keys = _shown_keys(texts)
+    html = page.html(records.title, all_texts, keys, listed, not texts.drop_faulty, choices)
     with replacing(outputs.report) as file:
         file.write(html.encode())
 
@@ -429,9 +464,9 @@ def _shown_keys(texts: _Texts) -> list[str | None]:
     ]
 
 
-def _faults(texts: _Texts, result: Deduplication) -> dict[int, str]:
+def _faults(texts: _Texts, result: Deduplication) -> dict[int, Refusal]:
     refused = {
-        number: f"{texts.records.place(number)}: {reason}" for number, reason in result.refused
+        number: Refusal(texts.records.place(number), reason) for number, reason in result.refused
     }
     return texts.faults | refused
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from textsim_db.cli.options import misused
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from textsim_db.corpus.removal_summary import AnyDocument, Example, Removal, RemovalSummary
     from textsim_db.corpus.removals import Deduplication
     from textsim_db.measures.word_diff import Part
+    from textsim_db.settings.corpus_settings import CorpusConfig
 
 LINES, _PAGE = ".jsonl", ".html"
 
@@ -62,11 +65,11 @@ def write_clusters(
 
 
 def summary_lines(
-    summary: RemovalSummary, guards: Collection[str], name_of: Callable[[AnyDocument], str]
+    summary: RemovalSummary, tips: str, name_of: Callable[[AnyDocument], str]
 ) -> Iterator[str]:
     """Yield what was removed, unless all removed documents have the shingles of the kept ones.
 
-    guards: those of the run. name_of: returns the name of a record.
+    tips: follow if a kind of words differs. name_of: returns the name of a record.
     """
     from textsim_db.corpus.removal_summary import TENTHS
 
@@ -85,12 +88,57 @@ def summary_lines(
         differ.append(f"the first words, such as a name, differ in {summary.begin_otherwise:,}")
     if differ:
         yield f"of {summary.compared:,} compared word by word, {', '.join(differ)}"
-        kinds = [guard for guard in Guard if guard in summary.distinctions and guard not in guards]
-        ways = [f"--guard {','.join(kinds)}"] if kinds else []
-        yield (
-            f"what keeps such documents apart: {' or '.join([*ways, '--scope COLUMN'])}; "
-            "--report removed.html shows them side by side"
+        yield tips
+
+
+def keep_apart_tips(summary: RemovalSummary, config: CorpusConfig, has_page: bool) -> str:
+    """Return the options that keep such documents apart, without those of the run."""
+    differ = summary.distinctions.keys() - config.guards
+    kinds = [guard for guard in Guard if guard in differ]
+    ways = [f"--guard {','.join(kinds)}"] if kinds else []
+    ways.append("one more --scope COLUMN" if config.scoped else "--scope COLUMN")
+    tip = f"what keeps such documents apart: {' or '.join(ways)}"
+    return tip if has_page else f"{tip}; --report removed.html shows them side by side"
+
+
+_HTML = re.compile(
+    r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});"
+    r"|</?(?:a|abbr|b|blockquote|br|code|dd|div|dl|dt|em|figure|font|h[1-6]|hr|i|img|li|ol|p|pre|script|small"
+    r"|span|strong|style|sub|sup|table|tbody|td|th|thead|tr|u|ul)\b[^<>]*>",
+    re.IGNORECASE,
+)
+
+
+@dataclass
+class HtmlCount:
+    """Counts the texts that have entities or tags of HTML, which are compared as words."""
+
+    texts: int = 0
+    first: tuple[int, str] = (0, "")
+    """The place of the first such text among all texts, and its first entity or tag."""
+
+    def add(self, place: int, text: str) -> None:
+        if ("&" in text or "<" in text) and (match := _HTML.search(text)):
+            self.texts += 1
+            if self.texts == 1:
+                self.first = place, match[0]
+
+    def note(self, name_of: Callable[[int], str]) -> str:
+        place, markup = self.first
+        noun = "1 text has" if self.texts == 1 else f"{self.texts:,} texts have"
+        return (
+            f"{noun} entities or tags of HTML, such as {_cut(markup)} of {name_of(place)}: their names "
+            "and numbers are compared as words; decode them first, in Python with html.unescape()"
         )
+
+
+def similar_scopes_note(groups: Sequence[Sequence[str]]) -> str:
+    number = sum(map(len, groups))
+    names = " and ".join(json.dumps(scope, ensure_ascii=False) for scope in groups[0][:2])
+    return (
+        f"{number:,} scopes differ from others only in case, spaces or encoding, such as {names}; their "
+        "documents are not compared with each other"
+    )
 
 
 _SHOWN_PARTS = 3

@@ -170,14 +170,10 @@ def index(
     ] = Kind.AUTO,
     separator: options.SeparatorOption = None,
     quote: options.QuoteOption = Quote.AUTO,
+    encoding: options.EncodingOption = None,
     key: options.KeyColumns = None,
     text: options.TextColumn = "text",
-    scope: Annotated[
-        str | None,
-        options.column_option(
-            "Column, or member in JSON, with the scope. A scoped corpus requires it."
-        ),
-    ] = None,
+    scope: options.ScopeColumns = None,
     glob: options.GlobOption = "*",
     create: options.Create = False,
     database_url: options.DatabaseUrl = None,
@@ -199,8 +195,9 @@ def index(
 
     """
     from textsim_db.files.read_documents import Inputs
+    from textsim_db.text.languages import check_installed
 
-    if create and scope is not None:
+    if create and scope:
         settings = {"scoped": True} | settings
     _check_usage(settings, create, scope)
     if not paths and query is None:
@@ -208,13 +205,13 @@ def index(
     if paths and query is not None:
         raise options.misused("--query", "it reads no files; leave out one of the two")
     refusals = Refusals()
-    form = FileFormat(kind, separator, quote)
+    form = FileFormat(kind, separator, quote, encoding)
+    files = Inputs(paths or [], refusals.add, form, key or ["id"], text, scope or (), glob)
+    files.check_packages()
+    if "language" in settings:
+        check_installed()
     with connect(database_url) as db:
-        inputs: Inputs | QueryDocuments = (
-            Inputs(paths or [], refusals.add, form, key or ["id"], text, scope, glob)
-            if query is None
-            else QueryDocuments(db, query, scope is not None)
-        )
+        inputs = files if query is None else QueryDocuments(db, query, bool(scope))
         opened, documents = _open_or_create(db, corpus, create, settings, iter(inputs))
         if opened is None:
             refusals.show()
@@ -348,7 +345,7 @@ EXPIRE = Operation(
 )
 
 
-def _check_usage(settings: options.PartialSettings, create: bool, scope: str | None) -> None:
+def _check_usage(settings: options.PartialSettings, create: bool, scope: list[str] | None) -> None:
     if settings and not create:
         raise options.misused(
             options.flag_of(next(iter(settings))),
@@ -356,16 +353,16 @@ def _check_usage(settings: options.PartialSettings, create: bool, scope: str | N
         )
     if settings:
         options.complete(settings)
-    if settings.get("scoped") and scope is None:
+    if settings.get("scoped") and not scope:
         raise options.misused(
             "--scoped", "name the column, or the member in JSON, of the scopes with --scope"
         )
 
 
-def _check_scope(corpus: Corpus, scope: str | None) -> None:
+def _check_scope(corpus: Corpus, scope: list[str] | None) -> None:
     """Raise ConfigurationError before the first of many records would be refused."""
     try:
-        corpus.config.check_scope(corpus.name, scope is not None)
+        corpus.config.check_scope(corpus.name, bool(scope))
     except ConfigurationError as error:
         if corpus.config.scoped:
             error.add_note(

@@ -105,6 +105,7 @@ def import_(
     kind: options.RecordKindOption = Kind.AUTO,
     separator: options.SeparatorOption = None,
     quote: options.QuoteOption = Quote.AUTO,
+    encoding: options.EncodingOption = None,
     replace: Annotated[
         bool,
         typer.Option(
@@ -124,7 +125,7 @@ def import_(
     """
     from textsim_db.files.read_documents import read_judgements
 
-    read = read_judgements(path, FileFormat(kind, separator, quote))
+    read = read_judgements(path, FileFormat(kind, separator, quote, encoding))
     with connect(database_url) as db:
         new = db.manage(corpus).judge_many(
             (judgement[:6] for judgement in read), replace, place_of=lambda i: read[i].place

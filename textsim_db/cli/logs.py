@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Any
 
@@ -60,8 +61,7 @@ class PlainFormatter(logging.Formatter):
     """The commands' own messages as they are, with "error: " before errors; others with the time."""
 
     def format(self, record: logging.LogRecord) -> str:
-        is_announcement = record.name == COMPILER and record.levelno == logging.INFO
-        if record.name not in (COMMANDS, SEARCHES) and not is_announcement:
+        if record.name not in (COMMANDS, SEARCHES, COMPILER):
             return _harmless(super().format(record))
         mark = "error: " if record.levelno >= logging.ERROR else ""
         return _harmless(mark + record.getMessage())
@@ -212,6 +212,22 @@ class SubcommandGroup(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         return without_pydantic(super().get_params(ctx))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the arguments name; an error suggests those of subgroups, too."""
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            error.message = f'there is no command "{shown(args[0])}"{self._near(ctx, args[0])}'  # type: ignore[attr-defined]
+            raise
+
+    def _near(self, ctx: Any, name: str) -> str:
+        paths: dict[str, list[str]] = {}
+        for word, command in self.commands.items():
+            for path in (word, *(f"{word} {each}" for each in getattr(command, "commands", ()))):
+                paths.setdefault(path.rpartition(" ")[2], []).append(f"{ctx.command_path} {path}")
+        near = [name] if name in paths else get_close_matches(name, paths, 1)
+        return f"; did you mean {' or '.join(paths[near[0]])}?" if near else ""
 
 
 class Command(TyperCommand):

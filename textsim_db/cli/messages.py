@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,7 +59,8 @@ class JsonCommand(logs.Command):
 
 
 _SHOWN_MESSAGES = 20
-_SHOWN_OF_A_REASON = 3
+_SHOWN_PLACES = 3
+_NUMBERS = re.compile(r"0x[0-9a-f]{2}|\d+")
 
 log = logging.getLogger(COMMANDS)
 
@@ -139,41 +140,46 @@ def confirm(action: str, yes: bool) -> None:
         raise typer.Exit(2)
 
 
-def print_first(messages: Sequence[str]) -> None:
-    for message in messages[:_SHOWN_MESSAGES]:
-        print_message(message)
-    if len(messages) > _SHOWN_MESSAGES:
-        print_message(f"... and {len(messages) - _SHOWN_MESSAGES:,} more")
-
-
 class Refusals:
-    """Counts refused records and keeps the first messages, few of them with the same reason."""
+    """Counts refused records by their reasons, and keeps the first places of each reason."""
 
-    def __init__(self) -> None:
+    def __init__(self, action: str = "refused") -> None:
         self.count = 0
-        self._first: list[str] = []
-        self._reasons: Counter[str] = Counter()
-        """How many of the first messages have a reason."""
+        self._action = action
+        self._reasons: dict[str, _Reason] = {}
+        """By the reason without its numbers."""
 
     def add(self, refusal: Refusal) -> None:
-        self._note(refusal.key, refusal.reason)
+        self.count += 1
+        alike = _NUMBERS.sub("#", refusal.reason)
+        if alike not in self._reasons and len(self._reasons) == _SHOWN_MESSAGES:
+            return
+        reason = self._reasons.setdefault(alike, _Reason(refusal.reason))
+        reason.count += 1
+        if reason.count <= _SHOWN_PLACES:
+            reason.places.append(refusal.key)
 
     def add_documents(self, refusals: Iterable[Refusal]) -> None:
         for refusal in refusals:
-            self._note(f'document "{refusal.key}"', refusal.reason)
+            self.add(refusal._replace(key=f'document "{refusal.key}"'))
 
     def show(self) -> None:
-        for line in self._first:
-            print_message(f"refused: {line}", logging.WARNING)
-        if self.count > len(self._first):
-            same = " for the same reason" if len(self._reasons) == 1 else ""
-            print_message(f"... and {self.count - len(self._first):,} more{same}", logging.WARNING)
+        shown_count = 0
+        for reason in self._reasons.values():
+            shown_count += reason.count
+            others = reason.count - len(reason.places)
+            places = "; ".join(reason.places) + (f" and {others:,} more" if others else "")
+            message = shown(f"{self._action}: {places}: {reason.first}")
+            print_message(message, logging.WARNING)
+        if self.count > shown_count:
+            print_message(f"... and {self.count - shown_count:,} more", logging.WARNING)
 
-    def _note(self, place: str, reason: str) -> None:
-        self.count += 1
-        if len(self._first) < _SHOWN_MESSAGES and self._reasons[reason] < _SHOWN_OF_A_REASON:
-            self._reasons[reason] += 1
-            self._first.append(shown(f"{place}: {reason}"))
+
+@dataclass(slots=True)
+class _Reason:
+    first: str
+    count: int = 0
+    places: list[str] = field(default_factory=list)
 
 
 def program() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -124,6 +125,28 @@ QuoteOption = Annotated[
 ]
 
 
+def _encoding(text: str) -> str:
+    try:
+        codecs.getincrementaldecoder(text)("surrogateescape").decode(b"", final=True).encode()
+    except (LookupError, AssertionError, AttributeError, TypeError):
+        raise typer.BadParameter(
+            f'"{shown(text)}" is no encoding of texts; expected one such as cp1252, latin-1 or utf-16'
+        ) from None
+    return text
+
+
+EncodingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        parser=_encoding,
+        metavar="NAME",
+        help="The encoding of the files, such as cp1252 (Windows), latin-1 or utf-16. Records are then "
+        "written in UTF-8. Default: UTF-8.",
+    ),
+]
+
+
 def _pattern(text: str) -> str:
     if not text:
         raise typer.BadParameter('it is empty; expected a pattern such as "*.md"')
@@ -149,6 +172,16 @@ KeyColumns = Annotated[
     list[str] | None,
     column_option(
         "Column, or member in JSON, with the key. Default: id. Repeat it if the key has several columns."
+    ),
+]
+
+
+ScopeColumns = Annotated[
+    list[str] | None,
+    column_option(
+        "Column, or member in JSON, with the scope, such as a tenant: documents of different scopes are "
+        "not compared. Repeat it if the scope has several columns.",
+        "--scope",
     ),
 ]
 

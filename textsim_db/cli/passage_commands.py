@@ -120,6 +120,7 @@ def contamination(
     ] = Kind.AUTO,
     separator: options.SeparatorOption = None,
     quote: options.QuoteOption = Quote.AUTO,
+    encoding: options.EncodingOption = None,
     glob: options.GlobOption = "*",
     key: options.KeyColumns = None,
     text: options.TextColumn = "text",
@@ -146,8 +147,9 @@ def contamination(
     from textsim_db.files.read_documents import Inputs
 
     refusals = Refusals()
-    file_format = FileFormat(kind, separator, quote)
+    file_format = FileFormat(kind, separator, quote, encoding)
     inputs = Inputs(paths, refusals.add, file_format, key or ["id"], text, glob=glob)
+    inputs.check_packages()
     if report is not None:
         if form is Format.CSV:
             raise options.misused(

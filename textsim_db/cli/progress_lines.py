@@ -40,6 +40,8 @@ def keep_freed_memory() -> bool:
 
 _REFRESH_SECONDS = 0.1
 LOG_SECONDS = 5.0
+_LINE_SECONDS = 30.0
+"""Seconds between two lines where standard error is a file, and no program reads it."""
 
 Loaded = TypeVar("Loaded")
 Item = TypeVar("Item")
@@ -66,12 +68,12 @@ class Measured(Protocol):
 @contextmanager
 def progress(action: str, noun: str) -> Iterator[Show]:
     if log_options.json:
-        yield _Records(action, noun)
+        yield _Records(action, noun, LOG_SECONDS)
     elif sys.stderr.isatty():
         with bar(action, noun) as show:
             yield show
     else:
-        yield _show_nothing
+        yield _Records(action, noun, _LINE_SECONDS)
 
 
 def counted(
@@ -131,19 +133,16 @@ class Load(Generic[Loaded]):
         self._show(report.received, share=self._share)
 
 
-def _show_nothing(done: int, total: int | None = None, share: float | None = None) -> None:
-    pass
-
-
 class _Records:
-    def __init__(self, action: str, noun: str) -> None:
+    def __init__(self, action: str, noun: str, interval: float) -> None:
         self._action = action
         self._noun = noun
+        self._interval = interval
         self._start = self._logged = time.monotonic()
 
     def __call__(self, done: int, total: int | None = None, share: float | None = None) -> None:
         now = time.monotonic()
-        if now - self._logged < LOG_SECONDS:
+        if now - self._logged < self._interval:
             return
         self._logged = now
         seconds = now - self._start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,6 +47,7 @@ def review(
     kind: options.RecordKindOption = Kind.AUTO,
     separator: options.SeparatorOption = None,
     quote: options.QuoteOption = Quote.AUTO,
+    encoding: options.EncodingOption = None,
     glob: options.GlobOption = "*",
     text: Annotated[
         str, options.column_option("With --input: column or member with the text.")
@@ -57,9 +58,7 @@ def review(
             "With --input: column or member with the key. Default: id if it exists."
         ),
     ] = None,
-    scope: Annotated[
-        str | None, options.column_option("With --input: column or member with the scope.")
-    ] = None,
+    scope: options.ScopeColumns = None,
     judgements: Annotated[
         str | None,
         options.path_option(
@@ -113,8 +112,8 @@ def review(
             report,
             records,
             glob,
-            FileFormat(kind, separator, quote),
-            (text, key, scope),
+            FileFormat(kind, separator, quote, encoding),
+            (text, key, scope or ()),
             judgements,
             threshold,
         )
@@ -171,7 +170,7 @@ def _report(
     records: list[str],
     glob: str,
     form: FileFormat,
-    columns: tuple[str, str | None, str | None],
+    columns: tuple[str, str | None, Sequence[str]],
     judgements: str | None,
     threshold: float | None,
 ) -> Iterator[Reviewed]:

@@ -12,7 +12,7 @@ from textsim_db.db.connections import renew_after_fork
 from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, CorpusExists, suggest_settings
-from textsim_db.results import Metric, Source, WorkerState
+from textsim_db.results import CorpusSummary, Metric, Source, WorkerState
 from textsim_db.results.html import ResultList
 from textsim_db.settings.corpus_settings import SETTINGS, CorpusSettings, Settings
 from textsim_db.sync import pending_log, sources as attached_tables
@@ -38,7 +38,7 @@ class Database:
         >>> with textsim_db.connect() as db:
         ...     corpus = db.create_corpus("news")
         ...     db.corpora()
-        ['news']
+        {'news': CorpusSummary(shingle='word:3', threshold=0.8, recall=0.95, ...)}
     """
 
     def __init__(self, engine: Engine, owned: bool) -> None:
@@ -203,9 +203,10 @@ class Database:
         with engines.database_errors():
             return pending_log.metrics(self._engine)
 
-    def corpora(self) -> list[str]:
-        """Return the names of all corpora in alphabetical order, except temporary corpora."""
-        return [n for n in stored_corpus.names(self._engine) if not is_temporary(n)]
+    def corpora(self) -> dict[str, CorpusSummary]:
+        """Return what each corpus is, by the names in alphabetical order, except temporary corpora."""
+        corpora = stored_corpus.summaries(self._engine)
+        return {name: corpus for name, corpus in corpora.items() if not is_temporary(name)}
 
 
 def connect(

@@ -50,19 +50,24 @@ class FrameReport(NamedTuple):
     """The rows that stay because they cannot be compared, by key or place, with the reason."""
     without_words: int
     """The rows that stay because their texts have no words, such as empty texts."""
+    similar_scopes: list[tuple[str, ...]]
+    """The scopes that differ only in case, spaces or encoding, in groups; each is one by itself."""
 
     def __repr__(self) -> str:
         removed, refused = count(self.rows - self.kept, "row"), count(len(self.refused), "row")
         counts = f"rows={self.rows}, kept={self.kept}, removed=<{removed}>, refused=<{refused}>"
-        return f"FrameReport({counts}, without_words={self.without_words})"
+        counts += f", without_words={self.without_words}"
+        return f"FrameReport({counts}, similar_scopes={self.similar_scopes})"
 
     def _repr_html_(self) -> str:
+        similar = sum(map(len, self.similar_scopes))
         counts = [
             ("rows", self.rows),
             ("kept", self.kept),
             ("removed", self.rows - self.kept),
             ("kept, because they cannot be compared", len(self.refused)),
             ("kept, because they have no words", self.without_words),
+            ("scopes that differ from others only in case, spaces or encoding", similar),
         ]
         removed = self.removed.rows_as_table(self.rows - self.kept)
         refused = rows_as_table(self.refused, len(self.refused)) if self.refused else ""
@@ -77,7 +82,7 @@ def dedupe_frame(
     *,
     keep: str = "first",
     linkage: LinkageName = Linkage.KEPT,
-    scope: str | None = None,
+    scope: str | list[str] | None = None,
     against: Corpus | Sequence[Corpus] = (),
     keep_up_to: int = 1,
     annotate: bool = False,
@@ -99,7 +104,8 @@ def dedupe_frame(
         keep: which row of a cluster stays: "first", "last", "longest", "shortest", "max:COLUMN" or
             "min:COLUMN".
         linkage: how pairs make clusters; see Corpus.clusters().
-        scope: the name of the column of scopes; only rows of one scope are compared.
+        scope: the name of the column of scopes, or the names of several columns that make one: only
+            rows of one scope are compared.
         against: corpora whose documents stand: a row that matches one of them is removed, too. The
             settings of the first one say what matches.
         keep_up_to: how many rows of a cluster stay: the one that keep names, and those that are least
@@ -131,7 +137,7 @@ def dedupe_frame(
         raise ConfigurationError(
             f'against is {against!r:.100}; expected a corpus such as db.corpus("news"), or several'
         )
-    rule = _rule(keep, linkage, scope, corpora, settings)
+    rule = _rule(keep, linkage, bool(scope), corpora, settings)
     rule = rule._replace(keep_up_to=check_count(keep_up_to, "keep_up_to", 1, 2**63 - 1))
     if not read_frame.is_frame(frame):
         raise ConfigurationError(
@@ -143,7 +149,8 @@ def dedupe_frame(
     if annotate:
         _expect_new_columns(frame)
     optional = {"keep": rule.preference.column, "scope": scope, "key": key}
-    names = {"text": text} | {option: name for option, name in optional.items() if name}
+    names: dict[str, str | list[str]] = {"text": text}
+    names |= {option: name for option, name in optional.items() if name}
     documents = _Documents(frame, names)
     with showing(progress, "comparing", "rows") as show:
         result = deduplicate(documents, rule, show, corpora)
@@ -152,13 +159,13 @@ def dedupe_frame(
 
 
 def _rule(
-    keep: str, linkage: str, scope: str | None, corpora: Sequence[Corpus], settings: Settings
+    keep: str, linkage: str, is_scoped: bool, corpora: Sequence[Corpus], settings: Settings
 ) -> Rule:
     if corpora and settings:
         raise ConfigurationError(
             f"the corpus has settings already; leave out {', '.join(settings)}"
         )
-    chosen = CorpusSettings(**settings | {"scoped": scope is not None})
+    chosen = CorpusSettings(**settings | {"scoped": is_scoped})
     return Rule(Preference.parse(keep), chosen, check_linkage(linkage)).against(corpora)
 
 
@@ -270,6 +277,7 @@ def _report(
         Results(RemovedRow, find, {"key": kind, "kept": kind}),
         ResultList(Refusal(str(names[row]), reason) for row, reason in sorted(faults.items())),
         result.without_words,
+        result.similar_scopes,
     )
 
 

@@ -32,7 +32,7 @@ class DocumentMethods(CheckedArguments):
         *,
         key: str | None = None,
         text: str | None = None,
-        scope: str | None = None,
+        scope: str | list[str] | None = None,
         unique_from: float | None = None,
     ) -> AddReport:
         """Add documents, and replace the stored documents that have the same keys.
@@ -59,8 +59,9 @@ class DocumentMethods(CheckedArguments):
             progress: True shows a bar; a function is called after each batch, with the report so far.
             key: the name of the column, or the member of a record, that holds the keys.
             text: the name of the column, or the member of a record, that holds the texts.
-            scope: the name of the column, or the member of a record, that holds the scopes. A scope is
-                a str of up to 200 bytes, an integer or a UUID; other documents are refused.
+            scope: the name of the column, or the member of a record, that holds the scopes, or a list of
+                names, whose values join_key() joins. A scope is a str of up to 200 bytes, an integer or
+                a UUID; other documents are refused.
             unique_from: as in add().
 
         Raises:

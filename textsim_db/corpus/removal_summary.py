@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 
@@ -74,6 +75,15 @@ class RemovalSummary(NamedTuple):
 def tenth_of(similarity: float) -> int:
     """Return the tenth of a similarity: 0 for less than 0.1, 10 for 1."""
     return sum(step / TENTHS <= similarity for step in range(TENTHS + 1)) - 1
+
+
+def similar_scopes(scopes: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return the scopes that differ only in case, spaces or encoding, in groups."""
+    groups: dict[str, list[str]] = {}
+    for scope in sorted(scopes):
+        form = "".join(normalize("NFKC", scope).casefold().split())
+        groups.setdefault(form, []).append(scope)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
 def summarize(

@@ -29,6 +29,7 @@ from textsim_db.corpus.removal_summary import (
     Removal,
     RemovalSummary,
     StoredDocument,
+    similar_scopes,
     summarize,
 )
 from textsim_db.corpus.stored_matches import StoredMatches, form_in, stored_sizes
@@ -102,6 +103,8 @@ class Deduplication:
     """The similarities of removed documents; None in the result of an earlier run."""
     also_kept: list[Removal] = field(default_factory=list)
     """The documents that stay beside the kept document of their cluster."""
+    similar_scopes: list[tuple[str, ...]] = field(default_factory=list)
+    """The scopes that differ only in case, spaces or encoding, in groups."""
 
     def mask(self) -> npt.NDArray[np.bool_]:
         """Return which documents stay: bool of shape (documents,)."""
@@ -199,6 +202,7 @@ def deduplicate(
         stored_sizes(against, removals),
         summarize(removals, forms_of),
         also_kept,
+        similar_scopes(numbered.scopes),
     )
 
 
@@ -271,6 +275,7 @@ class _Numbered:
     def __init__(self, documents: Iterable[Document], with_values: bool) -> None:
         self.lengths = array("q")
         self.values: list[Any] = []
+        self.scopes: set[str] = set()
         self._documents = documents
         self._with_values = with_values
 
@@ -279,5 +284,7 @@ class _Numbered:
             self.lengths.append(0 if text is None else len(text))
             if self._with_values:
                 self.values.append(value)
+            if isinstance(scope, str):
+                self.scopes.add(scope)
             if text is not None:
                 yield key_of(number), text, scope

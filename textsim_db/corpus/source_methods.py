@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Unpack
 
 from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.db import stored_corpus
 from textsim_db.errors import ConfigurationError, suggest_settings
+from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
 from textsim_db.results import ChangeReport, Drift, ForgetReport
 from textsim_db.settings.check_values import check_several
 from textsim_db.settings.corpus_settings import CHANGEABLE, RECIPE, Settings
@@ -129,14 +131,19 @@ class TableMethods(CheckedArguments):
         with showing(progress, "comparing", "rows") as show:
             return self._current.loaded().write(reconcile.reconcile, show)
 
-    def drift(self) -> Generator[Drift, None, None]:
-        """Yield the documents that differ from their tables, which reconcile() would write.
+    def drift(self) -> Results[Drift]:
+        """Return the documents that differ from their tables, which reconcile() would write.
 
         Changes that wait for a worker are among them.
         """
         from textsim_db.sync import reconcile
 
-        yield from self._current.loaded().stream(reconcile.drift)
+        def find() -> Generator[ResultColumns, None, None]:
+            with closing(self._current.loaded().stream(reconcile.drift)) as parts:
+                for part in parts:
+                    yield columns_of(Drift, part)
+
+        return Results(Drift, find)
 
 
 class RebuildMethods(CheckedArguments):

@@ -27,6 +27,7 @@ from textsim_db.db.engine import (
 )
 from textsim_db.db.retries import Attempts
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound, RecipeError
+from textsim_db.results import CorpusSummary
 from textsim_db.settings.corpus_settings import NEWER_VERSION, CorpusConfig
 from textsim_db.settings.named_values import Guard, Shingle
 
@@ -222,6 +223,15 @@ def alter(engine: Engine, corpus: StoredCorpus, config: CorpusConfig) -> None:
 def names(engine: Engine) -> list[str]:
     with database_errors():
         return [name for (name,) in read_rows(engine, statements.CORPUS_NAMES)]
+
+
+def summaries(engine: Engine) -> dict[str, CorpusSummary]:
+    with database_errors():
+        rows = read_rows(engine, statements.CORPORA)
+    return {
+        name: CorpusSummary(shingle, threshold, recall, tuple(guards), scoped, is_unique)
+        for name, shingle, threshold, recall, guards, scoped, is_unique in rows
+    }
 
 
 def drop(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> None:

@@ -209,6 +209,6 @@ def _columns(frame: Any, names: ColumnNames) -> Any:
         frame = frame[list(dict.fromkeys(checked_names(frame.columns, names)))]
     reader = open_stream(frame)
     wanted = checked_names(reader.schema.names, names)
-    check_texts(reader.schema, names["text"])
+    check_texts(reader.schema, wanted[0])
     schema = pyarrow.schema([reader.schema.field(name) for name in wanted])
     return pyarrow.Table.from_batches([batch.select(wanted) for batch in reader], schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
@@ -13,7 +14,7 @@ from enum import StrEnum
 from importlib import import_module
 from typing import IO, Any, NamedTuple
 
-from textsim_db.errors import InputError, install_extra, shown
+from textsim_db.errors import InputError, install_extra, on_one_line, shown
 from textsim_db.text.storable_text import MAX_BYTES
 
 MAX_LINE = 2 * MAX_BYTES  # escapes make JSON longer than the text it holds
@@ -30,16 +31,19 @@ class Packing(NamedTuple):
     """Returns the unpacked content of a file."""
 
 
-def _zstandard(raw: IO[bytes]) -> Any:
+def zstandard() -> Callable[[IO[bytes]], Any]:
+    """Return what unpacks Zstandard; raise InputError if nothing that does is installed."""
     with suppress(ImportError):
-        return import_module("compression.zstd").ZstdFile(raw)  # since Python 3.14
+        unpack: Callable[[IO[bytes]], Any] = import_module("compression.zstd").ZstdFile
+        return unpack  # since Python 3.14
     try:
-        return import_module("pyarrow").CompressedInputStream(raw, "zstd")
+        pyarrow = import_module("pyarrow")
     except ImportError as error:
         raise InputError(
             f"the file is compressed with Zstandard, which needs PyArrow: {install_extra('parquet')}; "
             "or unpack it first, with zstd -d"
         ) from error
+    return lambda raw: pyarrow.CompressedInputStream(raw, "zstd")
 
 
 PACKINGS = {
@@ -48,7 +52,7 @@ PACKINGS = {
         "bzip2", "bzip2", rb"BZh[1-9]1AY&SY", lambda raw: import_module("bz2").BZ2File(raw)
     ),
     ".xz": Packing("xz", "xz", rb"\xfd7zXZ\0", lambda raw: import_module("lzma").LZMAFile(raw)),
-    ".zst": Packing("Zstandard", "zstd", rb"\x28\xb5\x2f\xfd", _zstandard),
+    ".zst": Packing("Zstandard", "zstd", rb"\x28\xb5\x2f\xfd", lambda raw: zstandard()(raw)),
 }
 """How files are packed, by the endings of their names; only gzip is written."""
 
@@ -115,14 +119,79 @@ def lines(file: IO[bytes], with_mark: bool = False) -> Iterator[tuple[int, bytes
         yield number, None
 
 
-def decoded(data: bytes) -> str:
+_OF_ENCODING = (
+    "give the encoding of the file with --encoding, such as cp1252, or convert it to UTF-8"
+)
+
+
+def decoded(data: bytes, remedy: str = _OF_ENCODING) -> str:
     """Return decoded UTF-8; raise InputError with the place of the first invalid byte."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         raise InputError(
-            f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}; convert it to UTF-8"
+            f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}; {remedy}"
         ) from error
+
+
+def partly_decoded(data: bytes) -> str:
+    """Return decoded UTF-8 in which a lone surrogate stands for each invalid byte (PEP 383).
+
+    So a faulty byte in one column does not stop those who read another one.
+    """
+    return data.decode("utf-8", "surrogateescape")
+
+
+def expect_decoded(text: str, name: str) -> None:
+    """Raise InputError if a byte of a partly decoded text, found under this name, was not UTF-8."""
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        byte = ord(text[error.start]) - _ESCAPED_BYTE
+        if 0x80 <= byte <= 0xFF:
+            raise InputError(
+                f'"{shown(name)}" is not UTF-8: byte 0x{byte:02x} at character {error.start + 1}; '
+                f"{_OF_ENCODING}"
+            ) from None
+
+
+_ESCAPED_BYTE = 0xDC00
+"""The lone surrogate of byte 0; only those from 0x80 on occur."""
+
+
+def transcoded(file: IO[bytes], encoding: str) -> IO[bytes]:
+    """Return a file of UTF-8 with the content of a file in another encoding."""
+    return io.BufferedReader(_Transcoded(file, encoding), 2**17)
+
+
+class _Transcoded(io.RawIOBase):
+    """A byte that the encoding does not have stays as it is, and is a fault of its record."""
+
+    def __init__(self, file: IO[bytes], encoding: str) -> None:
+        self._file = file
+        self._encoding = encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)("surrogateescape")
+        self._waiting = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._waiting:
+            data = self._file.read(_PIECE)
+            try:
+                text = self._decoder.decode(data, final=not data)
+            except UnicodeError as error:
+                raise DamagedFile(f"not {self._encoding}: {on_one_line(error)}") from error
+            self._waiting = text.encode("utf-8", "surrogateescape")
+            if not data:
+                break
+        size = min(len(buffer), len(self._waiting))
+        buffer[:size] = self._waiting[:size]
+        self._waiting = self._waiting[size:]
+        return size
 
 
 STDIN = "-"
@@ -158,6 +227,8 @@ class FileFormat(NamedTuple):
     separator: str | None = None
     """The character between two columns of CSV and TSV; None: the header shows it."""
     quote: Quote = Quote.AUTO
+    encoding: str | None = None
+    """None: UTF-8."""
 
 
 BY_NAME = FileFormat()
@@ -192,7 +263,9 @@ def alternatives(names: Iterable[str]) -> str:
 _ENDINGS = alternatives(f".{kind.endings[0]}" for kind in RECORD_KINDS.values())
 _ENDINGS += ", each also with .gz"
 
-_CONVERT = "{0}, not UTF-8: convert it, for example with iconv -f {0} -t UTF-8 {{file}} > NEW"
+_CONVERT = (
+    "{0}, not UTF-8: give --encoding {0}, or convert it: iconv -f {0} -t UTF-8 {{file}} > NEW"
+)
 _OTHERS = {
     rb"\xff\xfe\0\0|\0\0\xfe\xff": _CONVERT.format("UTF-32"),
     rb"\xff\xfe|\xfe\xff": _CONVERT.format("UTF-16"),

@@ -22,10 +22,11 @@ from textsim_db.files.file_kinds import (
     kind_of_records,
     reason,
     shown_name,
+    transcoded,
     unpacked,
 )
-from textsim_db.files.record_files import read_records
-from textsim_db.files.records import Values, key_of, needed, text_of
+from textsim_db.files.record_files import check_packages, read_records
+from textsim_db.files.records import Values, key_of, needed, scope_of, text_of
 from textsim_db.results import Refusal
 from textsim_db.settings.named_values import Verdict
 from textsim_db.text.storable_text import MAX_BYTES, join_key
@@ -52,8 +53,8 @@ class Inputs:
     """The columns or members that make the key."""
     text: str = "text"
     """The column or member with the text."""
-    scope: str | None = None
-    """The column or member with the scope; None in a corpus that is not scoped."""
+    scope: Sequence[str] = ()
+    """The columns or members that make the scope; none in a corpus that is not scoped."""
     glob: str = "*"
     """A pattern: only files of this name are read in a folder."""
     _finished_bytes: int = field(default=0, init=False)
@@ -83,6 +84,11 @@ class Inputs:
                 return None
         return total
 
+    def check_packages(self) -> None:
+        """Raise InputError if a file needs a package that is missing; called before long work."""
+        for name in self.files():
+            check_packages(name, self.form.kind)
+
     def files(self, on_refused: Callable[[Refusal], None] = lambda refusal: None) -> Iterator[str]:
         return files_of(self.paths, self.glob, on_refused)
 
@@ -98,12 +104,13 @@ class Inputs:
     def _documents(self, name: str, file: IO[bytes]) -> Iterator[Document]:
         kind = kind_of(name) if self.form.kind is Kind.AUTO else self.form.kind
         if kind is Kind.TEXT:
+            if self.form.encoding is not None:
+                file = transcoded(file, self.form.encoding)
             check_first_bytes(file, name, self.form.kind)
             yield name, _whole_text(file)
             return
         names = [*(("--key", key) for key in self.keys), ("--text", self.text)]
-        if self.scope is not None:
-            names.append(("--scope", self.scope))
+        names += [("--scope", scope) for scope in self.scope]
         with read_records(file, name, self.form._replace(kind=kind)) as records:
             records.choose(names)
             for number, _, record in records:
@@ -120,9 +127,8 @@ class Inputs:
     def _document(self, values: Values) -> Document:
         key = join_key(*(key_of(needed(values, name, "--key"), name) for name in self.keys))
         text = text_of(needed(values, self.text, "--text"), self.text)
-        if self.scope is None:
-            return key, text
-        return key, text, key_of(needed(values, self.scope, "--scope"), self.scope)
+        scope = scope_of(values, self.scope)
+        return (key, text) if scope is None else (key, text, scope)
 
 
 def files_of(
@@ -187,7 +193,7 @@ def _whole_text(file: IO[bytes]) -> str:
         raise InputError(
             f"the file is larger than {MAX_BYTES:,} bytes, the limit for a text; split the file"
         )
-    return decoded(data)
+    return decoded(data, "convert it to UTF-8")
 
 
 _NAMES = [("A", "a"), ("B", "b"), ("VERDICT", "verdict")]

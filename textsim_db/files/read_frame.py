@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import count
+from itertools import count, starmap
 from numbers import Integral
 from typing import Any, Protocol
 from uuid import UUID
 
 from textsim_db.errors import ConfigurationError, Misfit, install_extra, shown, suggestion
+from textsim_db.text.storable_text import join_key
 
 ROWS = 256
 """The rows of a table that become Python objects at once; a larger number takes more memory."""
 
-ColumnNames = Mapping[str, str]
-"""The names of columns, by the arguments that give them: key, text and scope."""
+ColumnNames = Mapping[str, str | list[str]]
+"""The names of columns, by the arguments that give them: key, text and scope, which may have several."""
 
 _PLAIN: dict[str, set[type]] = {"key": {str, int}, "text": {str}, "scope": {str, int}}
 """The types that most values of a column have."""
@@ -60,12 +61,30 @@ def frame_rows(frame: Any, names: ColumnNames) -> Iterator[tuple[Any, ...]]:
 def _rows(pages: Iterator[list[list[Any]]], names: ColumnNames) -> Iterator[tuple[Any, ...]]:
     row = 0
     for page in pages:
-        marked = [
-            _mark_misfits(column, option, name, row)
-            for column, (option, name) in zip(page, names.items(), strict=True)
-        ]
-        yield from zip(*marked, strict=True)
+        marked: dict[str, list[list[Any]]] = {}
+        for column, (option, name) in zip(page, each_column(names), strict=True):
+            marked.setdefault(option, []).append(_mark_misfits(column, option, name, row))
+        yield from zip(*starmap(_joined_columns, marked.values()), strict=True)
         row += len(page[0])
+
+
+def _joined_columns(first: list[Any], *others: list[Any]) -> list[Any]:
+    return first if not others else [*map(joined, first, *others)]
+
+
+def joined(*parts: Any) -> Any:
+    """Return the values of several columns, joined as keys are, or the first value that does not fit."""
+    for part in parts:
+        if isinstance(part, bool) or not isinstance(part, str | Integral | UUID):
+            return part
+    return join_key(*(int(part) if isinstance(part, Integral) else part for part in parts))
+
+
+def each_column(names: ColumnNames) -> Iterator[tuple[str, str]]:
+    """Yield the names of all columns, each with its argument."""
+    for option, name in names.items():
+        for each in name if isinstance(name, list) else [name]:
+            yield option, each
 
 
 def _mark_misfits(values: list[Any], option: str, name: str, row: int) -> list[Any]:
@@ -92,7 +111,7 @@ def _arrow_pages(table: Any, names: ColumnNames) -> Iterator[list[list[Any]]]:
     reader = open_stream(table)
     there = reader.schema.names
     numbers = [there.index(name) for name in checked_names(there, names)]
-    check_texts(reader.schema, names["text"])
+    check_texts(reader.schema, str(names["text"]))
 
     def pages() -> Iterator[list[list[Any]]]:
         for batch in reader:
@@ -154,7 +173,7 @@ def has_strings(kind: Any, binary: bool = False) -> bool:
 def checked_names(columns: Iterable[Any], names: ColumnNames) -> list[str]:
     """Return the names of columns; raise ConfigurationError unless exactly one column has each name."""
     there = list(columns)
-    for option, name in names.items():
+    for option, name in each_column(names):
         if there.count(name) != 1:
             expected = ", ".join(shown(repr(column)[:40]) for column in there[:8]) or "none"
             ellipsis = ", ..." if len(there) > 8 else ""
@@ -163,4 +182,4 @@ def checked_names(columns: Iterable[Any], names: ColumnNames) -> list[str]:
             raise ConfigurationError(
                 f"{option}={name!r} names {number}; expected one of {expected}{ellipsis}{near}"
             )
-    return [*names.values()]
+    return [name for _, name in each_column(names)]

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import IO, Any, NamedTuple
@@ -16,17 +16,23 @@ from typing import IO, Any, NamedTuple
 from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import (
     BY_NAME,
+    PACKINGS,
     RECORD_KINDS,
     STDIN,
     DamagedFile,
     FileFormat,
     Kind,
     check_first_bytes,
+    expect_decoded,
+    kind_of,
     kind_of_records,
+    packing_of,
     shown_name,
+    transcoded,
     unpacked,
+    zstandard,
 )
-from textsim_db.files.parquet import ParquetReader, ParquetWriter
+from textsim_db.files.parquet import ParquetReader, ParquetWriter, pyarrow_parquet
 from textsim_db.files.record_formats import CsvReader, CsvWriter, JsonReader, JsonWriter
 from textsim_db.files.records import (
     Names,
@@ -36,11 +42,12 @@ from textsim_db.files.records import (
     expect_distinct,
     expect_names,
     is_special,
-    key_of,
     needed,
+    scope_of,
     text_of,
     value_of,
 )
+from textsim_db.results import Refusal
 
 WRITERS: dict[Kind, Callable[[], RecordWriter]] = {
     Kind.JSONL: JsonWriter,
@@ -51,9 +58,22 @@ WRITERS: dict[Kind, Callable[[], RecordWriter]] = {
 """How records are written as each kind. PyArrow is imported when Parquet is read or written."""
 
 
+def check_packages(name: str, kind: Kind) -> None:
+    """Raise InputError, with the command that helps, if a file needs a package that is missing."""
+    try:
+        if (kind_of(name) if kind is Kind.AUTO else kind) is Kind.PARQUET:
+            pyarrow_parquet()
+        if packing_of(name) is PACKINGS[".zst"]:
+            zstandard()
+    except InputError as error:
+        raise InputError(f"{shown_name(name)}: {error}") from None
+
+
 @contextmanager
 def read_records(file: IO[bytes], name: str, form: FileFormat) -> Iterator[RecordReader]:
     """Lend a reader of an unpacked file; raises InputError if the file is of another kind."""
+    if form.encoding is not None:
+        file = transcoded(file, form.encoding)
     check_first_bytes(file, name, form.kind)
     if form.kind is Kind.JSONL:
         yield JsonReader(file)
@@ -80,8 +100,8 @@ class RecordColumns(NamedTuple):
     """The value to compare records by."""
     key_needed: bool = False
     """Whether the file must have the key."""
-    scope: str | None = None
-    """The scope, if records of different scopes are not compared."""
+    scope: Sequence[str] = ()
+    """The scope, of one column or several, if records of different scopes are not compared."""
     appended: Values | None = None
     """New columns of the records that are written, with an example of their values."""
 
@@ -93,13 +113,9 @@ class RecordColumns(NamedTuple):
 
     def wanted(self, columns: list[str]) -> Names:
         key = self.key if self.key_needed or self.key in columns else None
-        by_option = {
-            "--text": self.text,
-            "--key": key,
-            "--keep": self.value,
-            "--scope": self.scope,
-        }
-        return [(option, name) for option, name in by_option.items() if name is not None]
+        by_option = {"--text": self.text, "--key": key, "--keep": self.value}
+        names = [(option, name) for option, name in by_option.items() if name is not None]
+        return [*names, *(("--scope", name) for name in self.scope)]
 
 
 class Record(NamedTuple):
@@ -110,8 +126,8 @@ class Record(NamedTuple):
     """The value to compare records by."""
     scope: str | None = None
     """None if records of all scopes are compared."""
-    fault: str | None = None
-    """Why the record cannot be compared."""
+    fault: Refusal | None = None
+    """Its place, and why it cannot be compared."""
 
 
 class RecordFile:
@@ -149,7 +165,13 @@ class RecordFile:
             for number, _, record in reader:
                 read = self._record(reader.unit, number, record)
                 if self._writer is not None and (read.fault is None or not self._drops_faulty):
-                    self._survey(self._writer, reader.unit, number, record)
+                    try:
+                        self._survey(self._writer, record)
+                    except InputError as error:
+                        place = f"{reader.unit} {number}"
+                        if not self._drops_faulty:
+                            raise InputError(f"{place} {error}") from None
+                        read = read._replace(text=None, fault=Refusal(place, str(error)))
                 if reader.columns is None and isinstance(record, dict):
                     self.columns.expect_new(record, "member")
                 if members.missing and not isinstance(record, InputError):
@@ -190,31 +212,32 @@ class RecordFile:
     def _record(self, unit: str, number: int, record: Values | InputError) -> Record:
         columns = self.columns
         if isinstance(record, InputError):
-            return Record(None, None, None, fault=f"{unit} {number}: {record}")
+            return Record(None, None, None, fault=Refusal(f"{unit} {number}", str(record)))
         key = value_of(record, columns.key)
         if isinstance(key, bool | list | dict):
             key = json.dumps(key, ensure_ascii=False, default=str)  # as the file has it
         key = None if key is None else str(key)
         value = None if columns.value is None else value_of(record, columns.value)
         try:
-            text, scope = text_of(needed(record, columns.text, "--text"), columns.text), None
-            if columns.scope is not None:
-                scope = key_of(needed(record, columns.scope, "--scope"), columns.scope)
+            if key is not None and columns.key_needed:
+                expect_decoded(key, columns.key)
+            if isinstance(value, str):
+                expect_decoded(value, str(columns.value))
+            text = text_of(needed(record, columns.text, "--text"), columns.text)
+            scope = scope_of(record, columns.scope) if columns.scope else None
             return Record(text, key, value, scope)
         except InputError as error:
-            return Record(None, key, None, fault=f"{unit} {number}: {error}")
+            return Record(None, key, None, fault=Refusal(f"{unit} {number}", str(error)))
 
-    def _survey(
-        self, writer: RecordWriter, unit: str, number: int, record: Values | InputError
-    ) -> None:
-        """Show a record to the writer; raise InputError with its place if it cannot be converted."""
+    def _survey(self, writer: RecordWriter, record: Values | InputError) -> None:
+        """Show a record to the writer; raise InputError if it cannot be converted."""
         try:
             if isinstance(record, InputError):
                 raise record
             writer.survey(record)
         except InputError as error:
             raise InputError(
-                f"{unit} {number} cannot be written as {RECORD_KINDS[self._output_kind].title}: "
+                f"cannot be written as {RECORD_KINDS[self._output_kind].title}: "
                 f"{error}; change the record, or write {RECORD_KINDS[self.kind].title}"
             ) from None
 

@@ -17,7 +17,15 @@ from typing import IO, Any
 
 from textsim_db.errors import InputError, shown
 from textsim_db.files import file_kinds
-from textsim_db.files.file_kinds import RECORD_KINDS, FileFormat, Kind, Quote, decoded, lines
+from textsim_db.files.file_kinds import (
+    RECORD_KINDS,
+    FileFormat,
+    Kind,
+    Quote,
+    decoded,
+    lines,
+    partly_decoded,
+)
 from textsim_db.files.records import (
     LineReader,
     Names,
@@ -87,6 +95,7 @@ class CsvReader(LineReader):
         try:
             super().choose(names)
         except InputError as error:
+            decoded(self.raw_header)
             way_out = "; if another character separates the columns, name it with --separator"
             is_divided = not any(mark in name for name in self.columns for mark in _SEPARATORS)
             raise InputError(
@@ -139,7 +148,7 @@ class CsvReader(LineReader):
         headers = {self._separator: header}
         for self._separator in _SEPARATORS:
             with suppress(csv.Error):
-                text = decoded(self.raw_header).removeprefix(_BYTE_ORDER_MARK)
+                text = partly_decoded(self.raw_header).removeprefix(_BYTE_ORDER_MARK)
                 lines = io.StringIO(text, newline="\n")
                 headers.setdefault(self._separator, next(self._divide(lines)))
         self._separator = max(headers, key=lambda mark: len(headers[mark]))
@@ -190,8 +199,6 @@ class CsvReader(LineReader):
             elif b'\\"' in self._lines.raw:
                 way_out = "; give --quote backslash"
             raise InputError(f"malformed {self._title}: {reason}{way_out}") from error
-        if self._lines.error is not None:
-            raise self._lines.error
         return record
 
 
@@ -246,8 +253,6 @@ class _TextLines:
         self._lines = lines(file, with_mark=True)
         self.number = 0
         """The number of the last line."""
-        self.error: InputError | None = None
-        """The error of the first line since clear() that is not UTF-8."""
         self._raw = bytearray()  # a list of short lines would take many times their bytes
 
     @property
@@ -255,7 +260,7 @@ class _TextLines:
         return bytes(self._raw)
 
     def clear(self) -> None:
-        self.error, self._raw = None, bytearray()
+        self._raw = bytearray()
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -267,12 +272,8 @@ class _TextLines:
                 f"line {self.number} is longer than {file_kinds.MAX_LINE:,} bytes"
             )
         self._raw += line
-        try:
-            text = decoded(line)
-            return text.removeprefix(_BYTE_ORDER_MARK) if self.number == 1 else text
-        except InputError as not_utf8:
-            self.error = self.error or not_utf8
-            return line.decode(errors="replace")
+        text = partly_decoded(line)
+        return text.removeprefix(_BYTE_ORDER_MARK) if self.number == 1 else text
 
 
 class JsonReader(LineReader):
@@ -306,9 +307,11 @@ class JsonWriter(RecordWriter):
         """Raise InputError if JSON cannot hold a value, such as binary data or NaN."""
         for name, value in values.items():
             try:
-                json.dumps(value, allow_nan=False)
+                text = json.dumps(value, ensure_ascii=False, allow_nan=False)
             except (TypeError, ValueError) as error:
                 raise InputError(f'"{shown(name)}" is {type_name(value)}') from error
+            expect_utf8(value if isinstance(value, str) else text, name)
+            expect_utf8(name, name)
 
     def write(self, records: Iterable[Values], output: IO[bytes]) -> None:
         for values in records:
@@ -330,10 +333,11 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
 def json_object(line: bytes | None) -> Values:
     if line is None:
         raise InputError(f"the line is longer than {file_kinds.MAX_LINE:,} bytes")
-    text = decoded(line.rstrip()).removeprefix("\ufeff")  # where files were joined
+    text = partly_decoded(line.rstrip()).removeprefix("\ufeff")  # where files were joined
     try:
         record = _DECODER.decode(text)
     except json.JSONDecodeError as error:
+        decoded(line)
         raise InputError(f"malformed JSON at character {error.pos + 1}: {error.msg}") from error
     except RecursionError as error:
         raise InputError("malformed JSON: it is nested too deeply") from error

@@ -16,7 +16,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from textsim_db.errors import InputError, shown, suggestion
 from textsim_db.files import file_kinds
-from textsim_db.files.file_kinds import STDIN
+from textsim_db.files.file_kinds import STDIN, expect_decoded
+from textsim_db.text.storable_text import join_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -145,12 +146,22 @@ def key_of(value: Any, name: str) -> str:
     """Return a value as a key; raise InputError unless it is a string or a whole number."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InputError(f'"{name}" is {type_name(value)}; expected a string or a whole number')
+    if isinstance(value, str):
+        expect_decoded(value, name)
     return str(value)
+
+
+def scope_of(values: Values, names: Sequence[str]) -> str | None:
+    """Return the scope of a record, joined as keys are; None if it has none."""
+    if not names:
+        return None
+    return join_key(*(key_of(needed(values, name, "--scope"), name) for name in names))
 
 
 def text_of(value: Any, name: str) -> str:
     """Return a value as a text; raise InputError unless it is a string."""
     if isinstance(value, str):
+        expect_decoded(value, name)
         return value
     way_out = ""
     if isinstance(value, list | dict):
@@ -227,8 +238,7 @@ class RecordWriter(ABC):
 
 def expect_utf8(text: str, name: str) -> None:
     """Raise InputError if a text, found under this name, cannot be written as UTF-8."""
-    if text.isascii():
-        return
+    expect_decoded(text, name)
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -22,7 +22,7 @@ from textsim_db.files.file_kinds import (
     resolved,
     shown_name,
 )
-from textsim_db.files.record_files import WRITERS, Record, RecordColumns, RecordFile
+from textsim_db.files.record_files import WRITERS, Record, RecordColumns, RecordFile, check_packages
 from textsim_db.files.records import FilePart, RecordWriter, Values, replacing
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class RecordFiles:
     ) -> None:
         real_names = [resolved(name) for name in names]
         for place, name in enumerate(names):
+            check_packages(name, form.kind)
             if real_names[place] in real_names[:place]:
                 raise InputError(f"{shown_name(name)} is named twice")
         with ExitStack() as stack:
@@ -62,7 +63,8 @@ class RecordFiles:
             for record in file:
                 number += 1
                 if record.fault is not None and len(self.files) > 1:
-                    record = record._replace(fault=f"{shown_name(file.name)}, {record.fault}")
+                    place = f"{shown_name(file.name)}, {record.fault.key}"
+                    record = record._replace(fault=record.fault._replace(key=place))
                 yield record
             self._ends.append(number)
 

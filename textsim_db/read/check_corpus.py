@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from shlex import quote
-from typing import Any, LiteralString
+from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
 import psycopg
@@ -62,12 +62,13 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
         if any(problem.kind in ("table", "column", "setting") for problem in problems):
             return problems
         tracked = tracking(connection, store.corpus)
-        checker = _Checker(connection, store.corpus, tracked is not None)
+        remedies = _remedies(connection, store.corpus)
+        checker = _Checker(connection, store.corpus, tracked is not None, remedies)
         problems += [
             *_word_problems(connection, store.corpus),
             *_document_problems(connection, checker, progress),
-            *_forgotten(connection, store.corpus),
-            *_row_problems(connection, store),
+            *_forgotten(connection, store.corpus, remedies),
+            *_row_problems(connection, store, remedies),
         ]
         if tracked is not None:
             problems += faults(connection, store, tracked, checker.suspects)
@@ -85,7 +86,8 @@ def tracking_faults(store: Store) -> list[Problem]:
         tracked = tracking(connection, store.corpus)
         if tracked is None:
             return []
-        checker = _Checker(connection, store.corpus, is_tracked=True)
+        remedies = _remedies(connection, store.corpus)
+        checker = _Checker(connection, store.corpus, True, remedies)
         for _ in _document_problems(connection, checker, None):
             pass
         return list(faults(connection, store, tracked, checker.suspects))
@@ -116,7 +118,13 @@ def _document_problems(
 
 
 class _Checker:
-    def __init__(self, connection: Connection, corpus: StoredCorpus, is_tracked: bool) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        corpus: StoredCorpus,
+        is_tracked: bool,
+        remedies: _Remedies,
+    ) -> None:
         self.corpus = corpus
         self.suspects: list[int] = []
         """The documents whose node in a tracked corpus is missing, or has other shingles."""
@@ -125,7 +133,7 @@ class _Checker:
         self._connection = connection
         self._is_tracked = is_tracked
         self._config = corpus.config
-        self._mend_words, self._rebuild = _mend_words(corpus), _rebuild(corpus)
+        self._mend_words, self._rebuild = remedies
         self._words: dict[int, str] = {}
         self._absent: set[int] = set()
 
@@ -226,13 +234,27 @@ class _Checker:
             yield Problem("signature", row[0], detail, self._rebuild)
 
 
-def _rebuild(corpus: StoredCorpus) -> str:
-    """Return the commands that compute signatures and band rows anew, from the stored words."""
-    return f"textsim reconcile {quote(corpus.name)}; then: textsim rebuild {quote(corpus.name)}"
+class _Remedies(NamedTuple):
+    """The commands that mend stored rows."""
+
+    words: str
+    """Writes the words of documents anew, from their texts."""
+    rebuild: str
+    """Computes signatures and band rows anew, from the stored words."""
 
 
-def _mend_words(corpus: StoredCorpus) -> str:
-    return f"textsim reconcile {quote(corpus.name)}; then add documents of no table again: textsim index"
+def _remedies(connection: Connection, corpus: StoredCorpus) -> _Remedies:
+    """Return the commands for a corpus; only one with attached tables can be reconciled."""
+    name = quote(corpus.name)
+    tables = connection.execute(integrity_statements.TABLES_OF_CORPUS, [corpus.id])
+    if tables.fetchone() is None:
+        return _Remedies(
+            f"add the documents again: textsim index {name}", f"textsim rebuild {name}"
+        )
+    return _Remedies(
+        f"textsim reconcile {name}; then add documents of no table again: textsim index {name}",
+        f"textsim reconcile {name}; then: textsim rebuild {name}",
+    )
 
 
 def _equal(stored: Signatures, computed: Signatures) -> list[bool]:
@@ -242,12 +264,14 @@ def _equal(stored: Signatures, computed: Signatures) -> list[bool]:
     return [np.array_equal(stored.of(i), computed.of(i)) for i in documents]
 
 
-def _forgotten(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
+def _forgotten(
+    connection: Connection, corpus: StoredCorpus, remedies: _Remedies
+) -> Iterator[Problem]:
     for (key,) in connection.execute(
         corpus.statement(integrity_statements.FORGOTTEN_DOCUMENTS), [corpus.id]
     ):
         detail = "the words have no ids, and no entry of textsim.pending asks for them"
-        yield Problem("words", key, detail, _mend_words(corpus))
+        yield Problem("words", key, detail, remedies.words)
 
 
 def _unusable_sources(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
@@ -268,7 +292,7 @@ def _twin_problems(store: Store) -> Iterator[Problem]:
             yield Problem("twin", b, detail, remedy)
 
 
-def _row_problems(connection: Connection, store: Store) -> Iterator[Problem]:
+def _row_problems(connection: Connection, store: Store, remedies: _Remedies) -> Iterator[Problem]:
     """Yield the band rows and fingerprints that are missing, and the surplus ones."""
     config = store.corpus.config
     buckets = (
@@ -282,16 +306,15 @@ def _row_problems(connection: Connection, store: Store) -> Iterator[Problem]:
     if config.passages is not None:
         rows.append(integrity_statements.PASSAGE_ROWS)
     for each in rows:
-        yield from _wrong_rows(connection, store, each)
+        yield from _wrong_rows(connection, store, each, remedies.rebuild)
 
 
 def _wrong_rows(
-    connection: Connection, store: Store, rows: integrity_statements.RowsToCheck
+    connection: Connection, store: Store, rows: integrity_statements.RowsToCheck, rebuild: str
 ) -> Iterator[Problem]:
     """Yield the rows of a table that do not follow from the documents."""
     config = store.corpus.config
     shape: dict[str, Any] = {"rows": config.rows, "bands": config.bands, "bits": BLOCK_BITS}
-    rebuild = _rebuild(store.corpus)
     parameters = shape | {"seed": secrets.randbits(63)}
 
     def sums(connection: Connection, statement: LiteralString) -> set[Row]:

@@ -35,6 +35,10 @@ SELECT s.relation::text, p.problem
 FROM textsim.source s CROSS JOIN LATERAL textsim._source_problems(s) p (problem)
 WHERE s.corpus_id = %s AND s.active
 """
+TABLES_OF_CORPUS: Final[LiteralString] = """
+/* textsim-db: check attached tables */
+SELECT FROM textsim.source WHERE corpus_id = %s LIMIT 1
+"""
 BUCKETS_OF_BANDS: Final[LiteralString] = """
     SELECT d.id, (pg_catalog.hash_array_extended(
         d.signature[j * %(rows)s + 1:(j + 1) * %(rows)s], j) << 32 >> 32)::integer AS bucket

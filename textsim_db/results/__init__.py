@@ -38,6 +38,7 @@ from textsim_db.results.rows import (
 from textsim_db.results.states import (
     IDLE as IDLE,
     Activity as Activity,
+    CorpusSummary as CorpusSummary,
     Drift as Drift,
     Failure as Failure,
     Metric as Metric,

@@ -130,6 +130,23 @@ class Metric(NamedTuple):
     """The meaning of the metric."""
 
 
+class CorpusSummary(NamedTuple):
+    """The settings of a corpus that decide its matches and its merges."""
+
+    shingle: str
+    """The unit of comparison, such as "word:3"."""
+    threshold: float
+    """The lowest similarity of a match."""
+    recall: float
+    """The share of matches that is found at the threshold; 1 in an exact corpus."""
+    guards: tuple[str, ...]
+    """The kinds of words that two documents must share to be merged."""
+    scoped: bool
+    """Whether documents of different scopes never meet."""
+    is_unique: bool
+    """Whether it keeps near-duplicates out."""
+
+
 class Drift(NamedTuple):
     """A document that differs between a corpus and its table."""
 

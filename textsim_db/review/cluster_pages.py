@@ -15,8 +15,9 @@ from textsim_db.errors import ConfigurationError, DocumentNotFound, shown
 from textsim_db.results import Inspection, Pair
 from textsim_db.review import threshold_estimates
 from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs
+from textsim_db.review.rendering import shown_threshold
 from textsim_db.review.reviewed_clusters import ShownCluster
-from textsim_db.review.site import ON_A_PAGE, Clusters, Site, shown_threshold, whole_number
+from textsim_db.review.site import ON_A_PAGE, Clusters, Site, whole_number
 from textsim_db.review.threshold_estimates import suggest, verdicts_of
 from textsim_db.settings.named_values import Verdict
 

@@ -242,7 +242,7 @@ class ReportDocuments:
         for option, value, default in (
             ("--text", columns.text, "text"),
             ("--key", columns.key, "id"),
-            ("--scope", columns.scope, None),
+            *(("--scope", name, None) for name in columns.scope),
         ):
             words += [] if value in (None, default) else [option, str(value)]
         purpose = "Remove the near-duplicates again"

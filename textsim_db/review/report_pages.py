@@ -16,10 +16,11 @@ from textsim_db.corpus.removal_summary import (
 )
 from textsim_db.corpus.removals import Deduplication, Rule
 from textsim_db.corpus.stored_matches import form_in
+from textsim_db.errors import shown
 from textsim_db.measures.explanation import Explanation, measure_rows, warning
+from textsim_db.review.rendering import render
 from textsim_db.review.reviewed import Text
 from textsim_db.review.side_by_side import begin_of, compare_texts
-from textsim_db.review.site import render
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.sketch_texts import tokens_without
 from textsim_db.text.storable_text import to_bytes
@@ -41,6 +42,8 @@ COMPARED = 10_000
 _LONGEST_IN_MEMORY = 2 * COMPARED
 """The characters of a record that are kept in memory."""
 _FAULTS = 20
+_LISTED = 20
+"""The words of a list that are shown."""
 
 
 def comparison_page(explanation: Explanation, a: str, b: str) -> str:
@@ -91,8 +94,13 @@ class RemovalPage:
         keys: Sequence[str | None],
         faults: Sequence[str] = (),
         are_kept: bool = True,
+        choices: Mapping[str, Sequence[str]] | None = None,
     ) -> str:
-        """Return the page; faults: why some records were not compared; are_kept: whether they stay."""
+        """Return the page.
+
+        faults: why some records were not compared; are_kept: whether they stay. choices: what else
+        decided the result, such as the columns of the scope.
+        """
         wanted = {place for pair in self._shown for place in pair[:2] if isinstance(place, int)}
         self._keys = keys
         self._texts = {
@@ -106,7 +114,8 @@ class RemovalPage:
         return render(
             "removals.html",
             title=f"What was removed from {title}",
-            facts=self._facts(faults_title, len(faults), 0 if are_kept else len(faults)),
+            facts=self._counts(faults_title, len(faults), 0 if are_kept else len(faults))
+            | self._choices(choices or {}),
             tenths=[(name, len(pairs)) for name, pairs in self._tenths[first:]],
             most=max(len(pairs) for _, pairs in self._tenths) or 1,
             samples=[
@@ -121,9 +130,9 @@ class RemovalPage:
             faults_left_out=len(faults) - _FAULTS,
         )
 
-    def _facts(self, faults_title: str, faults: int, dropped: int) -> dict[str, object]:
-        result, settings = self._result, self._rule.settings
-        removed, most = len(result.removals), self._rule.keep_up_to
+    def _counts(self, faults_title: str, faults: int, dropped: int) -> dict[str, str]:
+        result = self._result
+        removed = len(result.removals)
         counts = {
             "records": result.documents,
             "kept": result.documents - removed - dropped,
@@ -133,14 +142,28 @@ class RemovalPage:
             "clusters": len(self._clusters),
         }
         always = ("records", "kept", "removed", "clusters")
-        return {
-            **{name: f"{number:,}" for name, number in counts.items() if number or name in always},
-            "threshold": f"{settings.threshold:g}",
-            "shingle": str(settings.shingle),
-            "linkage": str(self._rule.linkage),
-            "kept record of a cluster": ":".join(filter(None, self._rule.preference)),
-            **({"records kept of a cluster": f"up to {most}"} if most > 1 else {}),
+        return {name: f"{number:,}" for name, number in counts.items() if number or name in always}
+
+    def _choices(self, others: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """Return what decided which records match, so that a page that is kept says it."""
+        rule, config = self._rule, self._rule.config()
+        choices: dict[str, Sequence[str]] = {
+            "threshold": [f"{config.threshold:g}"],
+            "shingle": [str(config.shingle)],
+            "recall": [f"{config.recall:.4g}"],
+            "linkage": [str(rule.linkage)],
+            "kept record of a cluster": [":".join(filter(None, rule.preference))],
+            "records kept of a cluster": [f"up to {rule.keep_up_to}"]
+            if rule.keep_up_to > 1
+            else [],
+            "guards": config.guards,
+            "guard words": config.guard_words,
+            "stop words": ["of each language"]
+            if config.stop_words_by_language
+            else config.stop_words,
+            **others,
         }
+        return {name: _listed(values) for name, values in choices.items() if values}
 
     def _rendered_clusters(self) -> Iterator[str]:
         """Yield the largest clusters as HTML, up to PAGE_BYTES."""
@@ -190,6 +213,11 @@ class RemovalPage:
         if isinstance(document, int):
             return Text(self._texts[document], True)
         return Text(self._documents[document], False)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    return ", ".join(map(shown, names[:_LISTED])) + more
 
 
 def _tenths(pairs: Iterable[Removal]) -> Iterator[tuple[str, list[Removal]]]:

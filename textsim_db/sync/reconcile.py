@@ -23,17 +23,17 @@ from textsim_db.write.prepare_batches import ADDED, EXTENDED, REPLACED
 _KINDS = {ADDED: "missing", REPLACED: "different", EXTENDED: "different"}
 
 
-def drift(store: Store) -> Generator[Drift, None, None]:
-    """Yield the documents that differ from their tables; raises at the end if a table is unusable."""
+def drift(store: Store) -> Generator[list[Drift], None, None]:
+    """Yield lists of documents that differ from their tables; unusable tables are errors at the end."""
     faults = StepFaults(store.engine, quiet_tries=1)
     for source in read_source.sources(store.engine, store.corpus.id):
         with faults.attempt(source.following):
             if source.is_gone:
-                yield from (Drift(key, "surplus") for key in document_keys(store, source))
+                yield [Drift(key, "surplus") for key in document_keys(store, source)]
                 continue
             _check_usable(source)
             for piece in sweep_table(store, source):
-                yield from _drift_of(piece, source)
+                yield _drift_of(piece, source)
     faults.raise_any()
 
 

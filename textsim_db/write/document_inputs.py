@@ -17,6 +17,7 @@ from textsim_db.files.read_frame import (
     frame_method,
     frame_rows,
     is_data_frame,
+    joined,
 )
 from textsim_db.text.run_ahead import cut
 from textsim_db.text.storable_text import is_null, wrong_value
@@ -95,7 +96,7 @@ Documents = (
 
 
 def stream_documents(
-    documents: Any, key: str | None, text: str | None, scope: str | None = None
+    documents: Any, key: str | None, text: str | None, scope: str | list[str] | None = None
 ) -> Iterator[Any]:
     """Return a lazy iterator over the documents as (key, text), or as (key, text, scope).
 
@@ -108,7 +109,9 @@ def stream_documents(
     if key is None or text is None:
         missing = "key" if key is None else "text"
         raise ConfigurationError(f"{missing}= is missing; give both key= and text=, or neither")
-    names = {"key": key, "text": text} | ({} if scope is None else {"scope": scope})
+    names: dict[str, str | list[str]] = {"key": key, "text": text}
+    if scope is not None:
+        names["scope"] = scope
     if is_data_frame(documents) or hasattr(documents, "__arrow_c_stream__"):
         return frame_rows(documents, names)
     return _records(documents, names)
@@ -134,8 +137,15 @@ def _records(documents: Any, names: ColumnNames) -> Iterator[Any]:
             raise _unexpected(documents, first)
         checked_names(first, names)
     # A record without a member yields None in its place. prepare() refuses None as key and as text.
-    columns = tuple(names.values())
-    return (tuple(map(item.get, columns)) if isinstance(item, Mapping) else item for item in items)
+    columns = [*names.values()]
+
+    def row(item: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(
+            joined(*map(item.get, name)) if isinstance(name, list) else item.get(name)
+            for name in columns
+        )
+
+    return (row(item) if isinstance(item, Mapping) else item for item in items)
 
 
 _NOTHING = object()
