@@ -75,7 +75,7 @@ def test_a_client_refuses_a_setting_that_it_does_not_know(
     )
     assert problem["subject"] == "news"
     assert named in problem["detail"]
-    # A worker says so, and goes on with the other corpus.
+    # A worker logs the fault, and goes on with the other corpus.
     for name in ("news", "other"):
         connection.execute(f"INSERT INTO {name} VALUES ('a', '{TEXT}')".encode())
     newer.worker().run(until_idle=True)

@@ -1,4 +1,4 @@
-"""What the revisions of Alembic call: they build the newest schema, or run a step to it."""
+"""The functions for revisions of Alembic: they build the newest schema, or run a step to it."""
 
 from __future__ import annotations
 
