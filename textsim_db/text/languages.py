@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError, install_extra
+from textsim_db.text.nfkc import SPACE
 from textsim_db.text.numba_compiler import (
     ByteArray,
     FloatArray,
@@ -25,7 +26,7 @@ from textsim_db.text.numba_compiler import (
     kernel,
 )
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import SPACE, Tokens, tokenize
+from textsim_db.text.tokens import Tokens, tokenize
 from textsim_db.text.utf8 import concatenate
 
 UNDETERMINED = "und"
