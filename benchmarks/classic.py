@@ -221,12 +221,23 @@ def spent(bench: Bench, call: Callable[[], Any], rounds: int = 1) -> tuple[Any, 
 # The experiment
 
 
+class Point(NamedTuple):
+    """The pairs of a range of similarity."""
+
+    similarity: float
+    """Their mean."""
+    found: float
+    """The share that became candidates."""
+    promised: float
+    """The mean of 1 - (1 - s^rows)^bands."""
+    pairs: int
+
+
 class Curve(NamedTuple):
     """Which share of the pairs of a similarity became candidates."""
 
     banding: Bands
-    points: list[tuple[float, float, int]]
-    """The mean similarity of the pairs of a bin, the share that was found, and their number."""
+    points: list[Point]
 
 
 class Experiment(NamedTuple):
@@ -275,8 +286,10 @@ def curve(banding: Bands, similarities: dict[Pair, float], candidates: set[Pair]
     for least, most in pairwise(BINS):
         chosen = (values >= least) & ((values < most) | (most == 1))
         if chosen.any():
-            share, mean = is_found[chosen].mean(), values[chosen].mean()
-            points.append((float(mean), float(share), int(chosen.sum())))
+            found, similarity = is_found[chosen].mean(), values[chosen].mean()
+            promised = np.mean([banding.probability(value) for value in values[chosen].tolist()])
+            point = Point(float(similarity), float(found), float(promised), int(chosen.sum()))
+            points.append(point)
     return Curve(banding, points)
 
 
@@ -303,7 +316,7 @@ def figures_of(result: Experiment, documents: int) -> Figures:
         "pairs": documents * (documents - 1) // 2,
         "similar": len(result.similar),
         "curves": {
-            name: {**curve.banding._asdict(), "points": [[*point] for point in curve.points]}
+            name: {**curve.banding._asdict(), "points": [point._asdict() for point in curve.points]}
             for name, curve in result.curves.items()
         },
     }
@@ -319,9 +332,8 @@ def main() -> None:
     table = [["similarity from", *bins]]
     for name, (banding, points) in result.curves.items():
         title = f"{name}, {banding.bands} x {banding.rows}"
-        table.append([title, *(f"{share:.3f}" for _, share, _ in points)])
-        promised = (banding.probability(similarity) for similarity, _, _ in points)
-        table.append(["&emsp;formula", *(f"{value:.3f}" for value in promised)])
+        table.append([title, *(f"{point.found:.3f}" for point in points)])
+        table.append(["&emsp;formula", *(f"{point.promised:.3f}" for point in points)])
     figures = figures_of(result, given.documents)
     tables = {"classic_ways": rows_of(result), "classic_curves": table}
     publish(given.record, "classic", figures, tables)

@@ -186,8 +186,8 @@ def curves(measured: Mapping[str, Figures]) -> str:
         is_ours = name.startswith("corpus")
         kind = "ours" if is_ours else "peer"
         hollow = " hollow" if name.endswith(("bands", "shift")) else ""
-        for similarity, share, _ in way["points"]:
-            place = f'cx="{across(similarity):.1f}" cy="{up(share):.1f}"'
+        for point in way["points"]:
+            place = f'cx="{across(point["similarity"]):.1f}" cy="{up(point["found"]):.1f}"'
             marks.append(f'<circle class="{kind}{hollow}" {place} r="4"/>')
         marks.append(f'<circle class="{kind}{hollow}" cx="{left + 4}" cy="{height}" r="4"/>')
         marks.append(_text(left + 16, height, f"{name}, {way['bands']} x {way['rows']}", "soft"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from benchmarks.harness import Bench
 from tests.support.connections import Connection
 from textsim_db.measures import jaccard
 from textsim_db.settings.choose_bands import Bands
+from textsim_db.sketch.fast_similarity import splitmix64
 
 
 def sets_of(lists: list[list[int]]) -> Sets:
@@ -52,12 +53,12 @@ def test_each_way_finds_what_its_formula_says(
         if name.startswith(("brute", "corpus")):
             assert way.found <= result.similar, name
     assert len(result.ways["corpus as we would set it"].found) >= 0.98 * len(result.similar)
-    for name, (banding, points) in result.curves.items():
-        for similarity, share, number in points:
-            chance = banding.probability(similarity)
-            # The sketches of a corpus find more than the formula, and a bin is not one similarity.
-            deviation = 4.5 * math.sqrt(max(chance * (1 - chance), 0.01) / number)
-            assert abs(share - chance) <= deviation + 0.05, (name, similarity, share, chance)
+    for name, curve in result.curves.items():
+        for point in curve.points:
+            # Sketches may find some 1.3 points fewer than the formula, and often find more.
+            slack = 0.05 if name.startswith("corpus") else 0.01
+            deviation = 4.5 * math.sqrt(point.promised * (1 - point.promised) / point.pairs)
+            assert abs(point.found - point.promised) <= deviation + slack, (name, point)
     assert result.curves["corpus as we would set it"].banding == Bands(18, 7)
 
 
@@ -112,7 +113,7 @@ def test_documents_with_equal_rows_of_a_band_share_a_bucket(rng: random.Random) 
 
 
 def test_multiply_and_shift_is_plain_arithmetic(rng: random.Random) -> None:
-    drawn = [*classic.islice(classic.splitmix64(3), 2 * HASHES)]
+    drawn = [*islice(splitmix64(3), 2 * HASHES)]
     ids = [rng.randrange(classic.IDS) for _ in range(50)]
     expected = [
         min(((a | 1) * x + b) % 2**64 // 2**33 for x in ids)

@@ -19,7 +19,7 @@ from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 from textsim_db.results.html import count
 
-_TEXTS_AT_ONCE = 1000
+_READ_AT_ONCE = 1000
 
 
 def identify(
@@ -56,7 +56,7 @@ def identify(
     form_of_files = FileFormat(kind, separator, quote)
     inputs = Inputs(paths, refusals.add, form_of_files, key or ["id"], text, glob=glob)
     start = time.monotonic()
-    counts = _Counts()
+    counts = _IdentifiedTexts()
     texts = counted(
         "identifying", "texts", storable(inputs, refusals), inputs, form is not Format.TABLE
     )
@@ -75,7 +75,7 @@ def identify(
         raise typer.Exit(1)
 
 
-class _Counts:
+class _IdentifiedTexts:
     """How many texts there are, and how many of them are too short to say."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class _Counts:
         from textsim_db.text.languages import identify_languages
 
         remaining = iter(documents)
-        while batch := list(islice(remaining, _TEXTS_AT_ONCE)):
+        while batch := list(islice(remaining, _READ_AT_ONCE)):
             found = identify_languages(text for _, text in batch)
             for (key, _), languages in zip(batch, found, strict=True):
                 self.texts += 1
