@@ -19,7 +19,7 @@ from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 from textsim_db.results.html import count
 
-_READ_AT_ONCE = 1000
+_NAMED_AT_ONCE = 1000
 
 
 def identify(
@@ -88,7 +88,7 @@ class _IdentifiedTexts:
         from textsim_db.text.languages import identify_languages
 
         remaining = iter(documents)
-        while batch := list(islice(remaining, _READ_AT_ONCE)):
+        while batch := list(islice(remaining, _NAMED_AT_ONCE)):
             found = identify_languages(text for _, text in batch)
             for (key, _), languages in zip(batch, found, strict=True):
                 self.texts += 1
