@@ -82,7 +82,8 @@ def test_languages_are_identified_like_the_library_does(name: str, rng: random.R
     forms = [form for form in forms if form and len(form.encode()) <= READ_BYTES]
     assert len(forms) > 200
     for form, identified in zip(forms, identify_texts(*forms), strict=True):
-        ranked = library.rank(form)
+        is_persian = languages._NOT_OF_ARABIC.search(form)
+        ranked = library.rank(form.translate(languages._YEH_AND_KAF) if is_persian else form)
         if identified != ranked[0][0]:
             # Two languages are equally likely: the library adds in single precision and another order.
             best, scores = ranked[0][1], dict(ranked)
