@@ -16,7 +16,7 @@ TESTS ?= tests
 # A process that has no more tests takes half of those that wait for another process.
 PARALLEL := -n auto --dist worksteal
 
-.PHONY: help demo test test-more test-all test-default test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format beside-peers beside-checkout scale figures outputs docs release clean
+.PHONY: help demo test test-more test-all test-default test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format beside-peers beside-checkout scale classic figures outputs docs release clean
 
 help:
 	@echo 'make demo       list copied functions in the Python standard library; the first time it takes'
@@ -35,6 +35,7 @@ help:
 	@echo 'make beside-peers   measure the project beside its peers, 200,000 documents'
 	@echo 'make beside-checkout OTHER=/tmp/older   measure it beside another checkout of the project'
 	@echo 'make scale      measure how a corpus grows to 10,000,000 documents: half an hour, 55 GB of disk'
+	@echo 'make classic    run the classic experiment: five ways over 12,000 sets of ids, some two minutes'
 	@echo 'make figures    write the figures that benchmarks recorded into the README and the docs'
 	@echo 'make outputs    write every generated page and every output that a page shows; it takes ten minutes'
 	@echo 'make docs       build the documentation into site/; read it with python -m http.server -d site'
@@ -106,6 +107,9 @@ beside-checkout: .venv/.run
 scale: .venv/.run
 	$(BIN)/python -m benchmarks.scale --documents 1000000
 	$(BIN)/python -m benchmarks.scale --documents 10000000
+
+classic: .venv/.run
+	$(BIN)/python -m benchmarks.classic
 
 figures: .venv/.dev
 	$(BIN)/python -m scripts.figures

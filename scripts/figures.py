@@ -8,7 +8,7 @@ A page says between two comments, for cog, what stands there:
     <!-- [[[end]]] -->
 
 A figure is named by its file in benchmarks/figures and its path in the file. f.table("scale") writes a
-table, whose name no two of these files have. The pictures of docs/benchmarks.md are drawn anew, too.
+table, whose name no two of these files have. The pictures of figures are drawn anew, too.
 """
 
 from __future__ import annotations
@@ -83,10 +83,7 @@ def _files() -> dict[str, dict[str, Any]]:
 def outdated_pictures() -> dict[Path, str]:
     """Return the pictures that do not show the recorded figures, as they should be."""
     files = _files()
-    drawn = {
-        IMAGES / f"{name}.svg": svg
-        for name, svg in pictures(files["compare"], files["scale"]).items()
-    }
+    drawn = {IMAGES / f"{name}.svg": svg for name, svg in pictures(files).items()}
     return {
         path: svg
         for path, svg in drawn.items()

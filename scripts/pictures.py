@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/benchmarks.md from the recorded figures: one SVG for light and dark colours.
+"""Draw the pictures of recorded figures, in docs/images: one SVG for light and dark colours.
 
 A picture says in its own style what both kinds of colours are, and has a background of its own. So it is
 legible on a page of any colour. It loads nothing.
@@ -54,14 +54,15 @@ class Row(NamedTuple):
         return "ours" if self.is_ours else "peer"
 
 
-def pictures(compare: Mapping[str, Any], scale: Mapping[str, Any]) -> dict[str, str]:
-    """Return the SVG of each picture by its name; compare, scale: what these benchmarks recorded."""
-    rows = peers(compare)
+def pictures(files: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the SVG of each picture by its name; files: what each benchmark recorded."""
+    rows = peers(files["compare"])
     return {
         "benchmark-rate": rate(rows),
         "benchmark-latency": latency(rows),
         "benchmark-recall": recall(rows),
-        "benchmark-growth": growth(scale["figures"]),
+        "benchmark-growth": growth(files["scale"]["figures"]),
+        "classic-curves": curves(files["classic"]["figures"]["curves"]),
     }
 
 
@@ -158,6 +159,41 @@ def growth(sizes: Mapping[str, Figures]) -> str:
         marks.append(_text(right + 10, points[-1][1], label))
     under = "dashed: in proportion to the documents"
     return _svg("Time for more documents", under, bottom + 40, marks)
+
+
+def curves(measured: Mapping[str, Figures]) -> str:
+    """Return lines and points: which share of the pairs of a similarity shares a bucket.
+
+    A line is the formula, 1 - (1 - s^rows)^bands. A point is what a way of the classic experiment found.
+    """
+    left, right, top, bottom = 56, WIDTH - 20, TOP, 300
+    across, up = _linear(0.5, 1, left, right), _linear(0, 1, bottom, top)
+    marks = []
+    for n in range(6):
+        x, y = across(0.5 + n / 10), up(n / 5)
+        marks.append(f'<path class="grid" d="M{left} {y:.1f}H{right}M{x:.1f} {top}V{bottom}"/>')
+        marks.append(_text(left - 6, y, f"{n / 5:g}", "soft end"))
+        marks.append(_text(x, bottom + 16, f"{0.5 + n / 10:g}", "soft middle"))
+    for bands, rows in dict.fromkeys((way["bands"], way["rows"]) for way in measured.values()):
+        steps = [0.5 + n / 100 for n in range(51)]
+        line = [(across(s), up(1 - (1 - s**rows) ** bands)) for s in steps]
+        marks.append(f'<path class="guide thick" d="M{"L".join(map(_point, line))}"/>')
+        middle = (1 / bands) ** (1 / rows)
+        label = f"{bands} x {rows}"
+        marks.append(_text(across(middle) - 8, up(0.68), label, "soft end"))
+    height = bottom + 44
+    for name, way in measured.items():
+        is_ours = name.startswith("corpus")
+        kind = "ours" if is_ours else "peer"
+        hollow = " hollow" if name.endswith(("bands", "shift")) else ""
+        for point in way["points"]:
+            place = f'cx="{across(point["similarity"]):.1f}" cy="{up(point["found"]):.1f}"'
+            marks.append(f'<circle class="{kind}{hollow}" {place} r="4"/>')
+        marks.append(f'<circle class="{kind}{hollow}" cx="{left + 4}" cy="{height}" r="4"/>')
+        marks.append(_text(left + 16, height, f"{name}, {way['bands']} x {way['rows']}", "soft"))
+        height += 22
+    under = "by similarity; dashed: the formula; points: measured"
+    return _svg("Share of the pairs with a common bucket", under, height, marks)
 
 
 def _is_measured(figures: Any) -> bool:

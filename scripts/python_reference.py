@@ -13,9 +13,15 @@ from itertools import pairwise
 from typing import Any, Final
 
 import textsim_db
-from textsim_db import aio, errors, measures, spark
+from textsim_db import aio, errors, measures, spark, sql
 
-MODULES: Final = {"": textsim_db, "measures.": measures, "spark.": spark, "aio.": aio}
+MODULES: Final = {
+    "": textsim_db,
+    "measures.": measures,
+    "spark.": spark,
+    "aio.": aio,
+    "sql.": sql,
+}
 _SECTION = re.compile(r"^(Args|Raises|Examples):\n", re.MULTILINE)
 _ENUM = re.compile(r"<\w+\.\w+: (.*?)>")
 _SEVERAL: Final = 3

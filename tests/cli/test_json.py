@@ -45,6 +45,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("pairs news", {"a": "a", "b": "b"}),
     ("clusters news", {"keys": ["a", "b", "c"]}),
     ("compare news.jsonl other.jsonl", {}),
+    ("identify news.jsonl", {"key": "a", "language": "en"}),
     ("judge news a b same", {"a": "a", "b": "b", "verdict": "same", "is_new": True}),
     ("doubtful news", {}),
     ("judgements list news", {"a": "a", "b": "b", "verdict": "same"}),
@@ -89,7 +90,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
 ELSEWHERE = {"warm", "db stop"}
 """Commands that change the machine of the tests."""
 COMPUTING = {
-    *("dedupe", "compare", "demo", "index", "pairs"),
+    *("dedupe", "compare", "identify", "demo", "index", "pairs"),
     *("clusters", "review", "track", "attach", "worker", "reconcile", "plan", "rebuild", "stats"),
     *("boilerplate", "check", "warm", "passages", "contamination"),
 }

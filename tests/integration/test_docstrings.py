@@ -51,6 +51,8 @@ def test_example_of_a_docstring(
 
 
 PURE_MODULES = [
+    "textsim_db.sql",
+    "textsim_db.text.languages",
     "textsim_db.measures.explanation",
     "textsim_db.settings.named_values",
     "textsim_db.settings.choose_bands",

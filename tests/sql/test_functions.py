@@ -15,13 +15,14 @@ from tests.support.connections import Connection
 
 PUBLIC = {
     "immutable strict": (
-        "containment cosine_similarity estimate join_key key_part levenshtein_words "
-        "normal_form shingles words"
+        "containment cosine_distance cosine_similarity dice estimate euclidean jaccard "
+        "jaccard_of_counts join_key key_part levenshtein levenshtein_words lr_norm manhattan "
+        "normal_form overlap shingles words"
     ),
     "stable": (
         "buckets candidates candidates_of cluster_events cluster_of common_runs containing "
-        "contradictions differs jaccard judgements match_pairs matches members members_of nearest "
-        "neighbours passages passages_of scopes signature"
+        "contradictions differs jaccard judgements languages match_pairs matches members members_of "
+        "nearest neighbours passages passages_of scopes signature"
     ),
     "volatile": (
         "add add_unique attach candidate_pairs clusters create_corpus detach drop_corpus "

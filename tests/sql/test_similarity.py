@@ -1,8 +1,10 @@
-"""Similarities and measures of texts in SQL are Python's, also while words wait for ids."""
+"""Measures of texts in SQL are Python's, to the last bit."""
 
 from __future__ import annotations
 
+import math
 import random
+from collections.abc import Callable
 from typing import LiteralString
 
 import psycopg
@@ -12,56 +14,131 @@ from tests.support.connections import Connection
 from textsim_db import measures
 from textsim_db.measures import shingles, words
 
-_MEASURES = """
-SELECT textsim.containment(a, b), textsim.containment(a, b, 'char', 4),
-    textsim.containment(b, a, 'word', 2), textsim.cosine_similarity(a, b),
-    textsim.levenshtein_words(a, b), textsim.levenshtein_words(a, b, 1, 2.5, 3)
-FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY t (a, b, i) ORDER BY i
-"""
+MEASURES: dict[LiteralString, Callable[[str, str], float]] = {
+    "jaccard(a, b)": lambda a, b: measures.jaccard(words(a), words(b)),
+    "jaccard(a, b, 'word', 2)": lambda a, b: measures.jaccard(
+        shingles(a, "word:2"), shingles(b, "word:2")
+    ),
+    "containment(a, b)": lambda a, b: measures.containment(words(a), words(b)),
+    "containment(b, a, 'char', 4)": lambda a, b: measures.containment(
+        shingles(b, "char:4"), shingles(a, "char:4")
+    ),
+    "overlap(a, b)": lambda a, b: measures.overlap(words(a), words(b)),
+    "overlap(a, b, 'char', 2)": lambda a, b: measures.overlap(
+        shingles(a, "char:2"), shingles(b, "char:2")
+    ),
+    "dice(a, b)": lambda a, b: measures.dice(words(a), words(b)),
+    "dice(a, b, n => 3)": lambda a, b: measures.dice(shingles(a, "word:3"), shingles(b, "word:3")),
+    "jaccard_of_counts(a, b)": lambda a, b: measures.jaccard_of_counts(words(a), words(b)),
+    "cosine_similarity(a, b)": lambda a, b: measures.cosine_similarity(words(a), words(b)),
+    "cosine_distance(a, b)": lambda a, b: measures.cosine_distance(words(a), words(b)),
+    "euclidean(a, b)": lambda a, b: measures.euclidean(words(a), words(b)),
+    "manhattan(a, b)": lambda a, b: measures.manhattan(words(a), words(b)),
+    "lr_norm(a, b, 1)": lambda a, b: measures.lr_norm(words(a), words(b), 1),
+    "lr_norm(a, b, 3)": lambda a, b: measures.lr_norm(words(a), words(b), 3),
+    "lr_norm(a, b, 1.7)": lambda a, b: measures.lr_norm(words(a), words(b), 1.7),
+    "lr_norm(a, b, 5000)": lambda a, b: measures.lr_norm(words(a), words(b), 5000),
+    "lr_norm(a, b, 'Infinity')": lambda a, b: measures.lr_norm(words(a), words(b), math.inf),
+    "levenshtein(a, b)": measures.levenshtein,
+    "levenshtein(a, b, 1, 1, 2)": lambda a, b: measures.levenshtein(a, b, substitution=2),
+    "levenshtein(a, b, 0.1, 0.7, 0.3)": lambda a, b: measures.levenshtein(a, b, 0.1, 0.7, 0.3),
+    "levenshtein_words(a, b)": lambda a, b: measures.levenshtein(words(a), words(b)),
+    "levenshtein_words(a, b, 1, 2.5, 3)": lambda a, b: measures.levenshtein(
+        words(a), words(b), 1, 2.5, 3
+    ),
+}
+"""Each measure of SQL, and the same of Python."""
 
 
 def assert_equal_measures(connection: Connection, pairs: list[tuple[str, str]]) -> None:
     left, right = map(list, zip(*pairs, strict=True))
-    rows = connection.execute(_MEASURES, [left, right]).fetchall()
-    for (a, b), row in zip(pairs, rows, strict=True):
-        assert list(row) == pytest.approx(
-            [
-                measures.containment(words(a), words(b)),
-                measures.containment(shingles(a, "char:4"), shingles(b, "char:4")),
-                measures.containment(shingles(b, "word:2"), shingles(a, "word:2")),
-                measures.cosine_similarity(words(a), words(b)),
-                measures.levenshtein(words(a), words(b)),
-                measures.levenshtein(words(a), words(b), 1, 2.5, 3),
-            ],
-            rel=0,
-            abs=1e-12,
-        )
+    for call, measure in MEASURES.items():
+        rows = connection.execute(
+            b"SELECT textsim.%s FROM unnest(%%s::text[], %%s::text[]) WITH ORDINALITY t (a, b, i) "
+            b"ORDER BY i" % call.encode(),
+            [left, right],
+        ).fetchall()
+        for (a, b), (value,) in zip(pairs, rows, strict=True):
+            assert value == measure(a, b), (call, a, b)
 
 
+def random_text(rng: random.Random) -> str:
+    items = [f"W{i}é" for i in range(rng.choice([1, 2, 5, 20]))] + ["漢字", "?", "Straße", "𝔘x"]
+    weights = [rng.random() ** 4 for _ in items]
+    return rng.choice([" ", " ", ", ", "\n"]).join(rng.choices(items, weights, k=rng.randrange(9)))
+
+
+@pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.more)])
 def test_measures_of_random_texts_equal_pythons(
-    shared_connection: Connection, rng: random.Random
+    shared_connection: Connection, rng: random.Random, count: int
 ) -> None:
-    pairs = [("", ""), ("", "a b"), ("a b", ""), ("?!", "a"), ("a A a", "a")]
-    for _ in range(500):
-        items = [f"W{i}é" for i in range(rng.choice([2, 5, 20]))] + ["漢字", "?", "Straße"]
-        pairs.append(
-            (
-                " ".join(rng.choices(items, k=rng.randrange(20))),
-                " ".join(rng.choices(items, k=rng.randrange(20))),
-            )
-        )
+    pairs = [("", ""), ("", "a b"), ("a b", ""), ("?!", "a"), ("a A a", "a"), ("a " * 999, "a b")]
+    while len(pairs) < count:
+        text = random_text(rng)
+        if rng.random() < 0.1:  # a near-duplicate, in which some words occur often
+            text *= rng.choice([1, 2, 30])
+            pairs.append((text, text.replace("W1é", rng.choice(["", "W2é", "Wé1"]))))
+        else:
+            pairs.append((text, random_text(rng)))
     assert_equal_measures(shared_connection, pairs)
+
+
+@pytest.mark.parametrize(
+    ("call", "value"),
+    [
+        ("jaccard('2 3 4 2', '1 5 4 2')", 0.4),
+        ("jaccard('10 8 11 13 2 17 3 1 19 11', '1 2 5 9 12 17 13 11 9 10')", 0.5),
+        # Mining of Massive Datasets, figure 3.1, and example 3.2 for bags.
+        ("jaccard('a b c d e f', 'a b c g h')", 3 / 8),
+        ("jaccard_of_counts('a a a b', 'a a b b c')", 3 / 6),
+        ("overlap('a b c d', 'a b x')", 2 / 3),
+        ("dice('a b c d', 'a b x')", 4 / 7),
+        ("containment('a b c d', 'a b')", 0.5),
+        ("euclidean(repeat('x ', 2) || repeat('y ', 7), repeat('x ', 6) || repeat('y ', 4))", 5),
+        ("manhattan(repeat('x ', 2) || repeat('y ', 7), repeat('x ', 6) || repeat('y ', 4))", 7),
+        ("lr_norm(repeat('x ', 2) || repeat('y ', 7), repeat('x ', 6) || repeat('y ', 4), 2)", 5),
+        (
+            "cosine_distance(repeat('x ', 2) || repeat('y ', 7), repeat('x ', 6) || repeat('y ', 4))",
+            pytest.approx(40.3645, abs=5e-5),
+        ),
+        # Jurafsky and Martin, "Speech and Language Processing", chapter 2.
+        ("levenshtein('EXECUTION', 'INTENTION', substitution => 2)", 8),
+        ("levenshtein('INTENTION', 'EXECUTION')", 5),
+        ("levenshtein('agtcc', 'cgctca')", 3),
+        ("levenshtein('kitten', 'sitting')", 3),
+        ("levenshtein('Ä', 'A')", 1),
+        ("levenshtein_words('the cat', 'The black cat', insertion => 5)", 5),
+    ],
+)
+def test_measures_equal_published_values(
+    shared_connection: Connection, call: LiteralString, value: float
+) -> None:
+    assert shared_connection.execute("SELECT textsim." + call).fetchone() == (value,)
+
+
+def test_each_measure_of_a_corpus_has_its_function(shared_connection: Connection) -> None:
+    names = {call.partition("(")[0] for call in MEASURES}
+    assert set(measures.MEASURES) - {"levenshtein_similarity"} <= names
+    properties = shared_connection.execute(
+        "SELECT DISTINCT provolatile, proisstrict, proparallel FROM pg_proc "
+        "WHERE pronamespace = 'textsim'::regnamespace AND proname = ANY (%s) AND proargnames[1] = 'a'",
+        [[*names]],
+    ).fetchall()
+    assert properties == [("i", True, "s")]
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         ("textsim.containment('a', 'b', 'line')", 'unit is "line"; expected "word" or "char"'),
+        ("textsim.dice('a', 'b', 'word', 0)", "shingle length is 0; expected 1 to 1000"),
+        ("textsim.lr_norm('a', 'b', 0.5)", "r is 0.5; expected 1 or more"),
+        ("textsim.lr_norm('a', 'b', 'NaN')", "r is NaN; expected 1 or more"),
         ("textsim.levenshtein_words('a', 'b', -1)", "costs are -1, 1 and 1; expected 0 to 2"),
-        ("textsim.levenshtein_words('a', 'b', 1, 'NaN')", "costs are 1, NaN and 1; expected 0 to"),
+        ("textsim.levenshtein('a', 'b', 1, 'NaN')", "costs are 1, NaN and 1; expected 0 to"),
         (
             "textsim.levenshtein_words(repeat('a ', 6000), repeat('b ', 6000))",
-            "texts of 6000 and 6000 words are too long to be compared word by word",
+            "texts of 6000 and 6000 items are too long to be compared item by item",
         ),
     ],
 )
@@ -78,3 +155,18 @@ def test_measures_of_null_are_null(shared_connection: Connection) -> None:
         "textsim.levenshtein_words(NULL, NULL)"
     ).fetchone()
     assert row == (None, None, None)
+
+
+def test_two_texts_and_a_corpus_with_two_texts_have_functions_of_one_name(
+    connection: Connection,
+) -> None:
+    connection.execute("SELECT textsim.create_corpus('c', shingle => 'word:2')")
+    calls: list[tuple[LiteralString, float]] = [
+        ("textsim.jaccard('a b c', 'a b d')", 0.5),
+        ("textsim.jaccard('a b c', 'a b d', 'char', 1)", 3 / 5),
+        ("textsim.jaccard('c', 'a b c', 'a b d')", 1 / 3),
+        ("textsim.jaccard('c', 'a b c', 'a b d', NULL)", 1 / 3),
+        ("textsim.jaccard('c'::text, 'a b c'::text, 'a b d'::text, NULL::text)", 1 / 3),
+    ]
+    for call, value in calls:
+        assert connection.execute("SELECT " + call).fetchone() == (value,), call

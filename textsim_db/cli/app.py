@@ -22,6 +22,7 @@ from textsim_db.cli import (
     demo,
     doctor,
     document_commands,
+    identify,
     judgement_commands,
     logs,
     mcp,
@@ -161,7 +162,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
-    "Without a corpus": {"dedupe": dedupe.dedupe, "compare": compare.compare, "demo": demo.demo},
+    "Without a corpus": {
+        "dedupe": dedupe.dedupe,
+        "compare": compare.compare,
+        "identify": identify.identify,
+        "demo": demo.demo,
+    },
     "Documents of a corpus": {
         "index": document_commands.index,
         "remove": document_commands.remove,

@@ -160,7 +160,7 @@ def contamination(
     with connect(database_url) as db:
         corpus = db.corpus(against)
         counts = _RecordCounts(words or corpus.config.passages or 0)
-        compared = corpus.contamination(_comparable(inputs, refusals), words, scope, max_documents)
+        compared = corpus.contamination(storable(inputs, refusals), words, scope, max_documents)
         are_printed = report is None and form is not Format.TABLE
         rows = counted("comparing", "records", counts.counted(compared), inputs, are_printed)
         first = list(islice(rows, 1))
@@ -205,7 +205,8 @@ def _shown_documents(keys: list[str], form: Format) -> list[str] | str:
     return f"{', '.join(keys[:_MOST_DOCUMENTS])} and {others:,} more"
 
 
-def _comparable(documents: Iterable[Document], refusals: Refusals) -> Iterator[tuple[str, str]]:
+def storable(documents: Iterable[Document], refusals: Refusals) -> Iterator[tuple[str, str]]:
+    """Yield the keys and texts of documents, and refuse texts that PostgreSQL cannot store."""
     for key, text, *_ in documents:
         try:
             to_bytes(text)

@@ -111,6 +111,7 @@ def _uses() -> Iterator[Use]:
     if find_spec("py3langid") and find_spec("stopwordsiso"):  # the extra languages
         for settings in _OF_LANGUAGES:
             yield partial(_use_corpus, settings=settings)
+        yield _use_languages
     yield _use_memory
     yield _use_others
 
@@ -190,6 +191,12 @@ def _use_all(db: Database, settings: CorpusSettings) -> None:
         corpus.check()
         corpus.rebuild(seed=2)
         corpus.remove(["1"])
+
+
+def _use_languages(_: Database) -> None:
+    from textsim_db.text.languages import identify_languages
+
+    identify_languages(_SENTENCES)
 
 
 def _use_others(db: Database) -> None:

@@ -7,15 +7,26 @@ does the same computation in a kernel.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError, install_extra
-from textsim_db.text.numba_compiler import Int32Array, inlined_kernel, kernel
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.nfkc import SPACE
+from textsim_db.text.numba_compiler import (
+    ByteArray,
+    FloatArray,
+    Int32Array,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+)
+from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.tokens import Tokens, tokenize
 from textsim_db.text.utf8 import concatenate
 
 UNDETERMINED = "und"
@@ -62,6 +73,90 @@ def identify(tokens: Tokens) -> list[str]:
     """
     codes, model = _model()
     return [codes[number] for number in _classify(_with_own_yeh(tokens), model).tolist()]
+
+
+class Language(NamedTuple):
+    """A language of a text."""
+
+    code: str
+    """Its code of ISO 639."""
+    confidence: float
+    """The probability that a part of the text, chosen at random, is in this language: from 0 to 1."""
+
+
+_PART_BYTES = 50
+"""Bytes of the parts of a text: half a sentence. Smaller parts find shorter passages, and err more.
+
+Of texts of a sentence each in two languages 91 % had exactly these two, and 73 % with 100 bytes."""
+_MOST_PARTS = 1000
+_SHARPNESS = 0.2
+"""The model takes features for independent, and is far too sure. Its logarithms are multiplied by this.
+
+So of 7,100 single sentences in 71 languages 95 % were right, and the mean confidence was 0.97."""
+_INFERENCES = 8
+_LEAST_CONFIDENCE = 0.1
+"""Languages below it are left out."""
+_LEAST_FIRST = 0.2
+"""If the most probable language is below it, the text is too short to say."""
+_IDENTIFIED_AT_ONCE = 1000
+_NO_LANGUAGE = "zxx"
+"""The model's code for what is no language, such as markup."""
+
+
+def identify_language(text: str) -> list[Language]:
+    """Return the languages of a text, the most probable first; none if it is too short to say.
+
+    A text of several languages has several, if each has a tenth of the text or more. Of two similar
+    languages both may be listed. A corpus stores the most probable language of the whole text.
+
+    Args:
+        text: a text of any length; 20 words or more give a reliable answer.
+
+    Raises:
+        ConfigurationError: the extra "languages" is not installed.
+        DocumentError: the text cannot be stored, for example because it has NUL.
+
+    Examples:
+        >>> [language.code for language in identify_language("The rain fell on the old town all day.")]
+        ['en']
+        >>> identify_language("ok")
+        []
+    """
+    return identify_languages([text])[0]
+
+
+def identify_languages(texts: Iterable[str]) -> list[list[Language]]:
+    """Return the languages of each text, much faster than identify_language() for each.
+
+    Parts of half a sentence are compared with the model. The other parts of a text say which
+    languages are probable in a part, so the result is a mixture: Lui, Lau and Baldwin, "Automatic
+    detection and language identification of multilingual documents", 2014, here with the variational
+    inference of Asuncion, Welling, Smyth and Teh, "On smoothing and inference for topic models", 2009.
+
+    Args:
+        texts: texts as for identify_language().
+
+    Raises:
+        ConfigurationError: the extra "languages" is not installed.
+        DocumentError: a text cannot be stored, for example because it has NUL.
+
+    Examples:
+        >>> texts = ["Guten Abend, meine Damen", "ok"]
+        >>> [[language.code for language in found] for found in identify_languages(texts)]
+        [['de'], []]
+    """
+    codes, model = _model()
+    remaining = iter(texts)
+    found: list[list[Language]] = []
+    while batch := [*map(to_bytes, islice(remaining, _IDENTIFIED_AT_ONCE))]:
+        tokens = _with_own_yeh(tokenize(batch))
+        for row in _confidences(tokens, model, len(codes)):
+            places = np.flatnonzero(row >= _LEAST_CONFIDENCE)
+            languages = [Language(codes[n], float(row[n])) for n in places.tolist()]
+            languages.sort(key=lambda language: -language.confidence)
+            is_clear = bool(languages) and languages[0].confidence >= _LEAST_FIRST
+            found.append([x for x in languages if x.code != _NO_LANGUAGE] if is_clear else [])
+    return found
 
 
 _NOT_OF_ARABIC = re.compile("[پچژگٹڈڑںےہھ]")
@@ -124,25 +219,124 @@ def _model() -> tuple[list[str], _Model]:
 def _classify(tokens: Tokens, model: _Model) -> Int32Array:
     """Return the number of each text's language, or -1 for a text without any feature."""
     languages = np.empty(len(tokens.normal_offsets) - 1, np.int32)
-    size = len(model.weights)
-    features = _Features(np.zeros(size, np.int32), np.empty(size, np.int32))
+    features = _no_features(model)
     scores = np.empty(len(model.priors), np.float32)
     for document in range(len(languages)):
-        distinct = _count_features(tokens, document, model, features)
-        for language in range(len(scores)):
-            scores[language] = model.priors[language]
-        _add_scores(model, features, distinct, scores)
+        start, end = tokens.normal_offsets[document], tokens.normal_offsets[document + 1]
+        distinct = _score(tokens.normal[start:end], model, features, scores)
         languages[document] = model.labels[np.argmax(scores)] if distinct else -1
     return languages
 
 
+@kernel
+def _confidences(tokens: Tokens, model: _Model, languages: int) -> FloatArray:
+    """Return the share of each language in each text: (documents, languages)."""
+    documents = len(tokens.normal_offsets) - 1
+    confidences = np.zeros((documents, languages), np.float64)
+    features = _no_features(model)
+    scores = np.empty(len(model.priors), np.float32)
+    for document in range(documents):
+        start, end = tokens.normal_offsets[document], tokens.normal_offsets[document + 1]
+        text = tokens.normal[start:end]
+        ends = _ends_of_parts(text)
+        likelihoods = np.zeros((len(ends), languages), np.float64)
+        begin = np.int64(0)
+        for part in range(len(ends)):
+            distinct = _score(text[begin : ends[part]], model, features, scores)
+            _add_likelihoods(model, scores, distinct, likelihoods[part])
+            begin = ends[part]
+        shares = _shares_of_parts(likelihoods)
+        begin = np.int64(0)
+        for part in range(len(ends)):
+            weight = (ends[part] - begin) / max(len(text), 1)
+            for language in range(languages):
+                confidences[document, language] += weight * shares[part, language]
+            begin = ends[part]
+    return confidences
+
+
+@kernel
+def _ends_of_parts(text: ByteArray) -> Int64Array:
+    """Return where the parts of a normal form end: at spaces, and at its end."""
+    parts = min(max((len(text) + _PART_BYTES // 2) // _PART_BYTES, 1), _MOST_PARTS)
+    ends = np.empty(parts, np.int64)
+    count = 0
+    for part in range(1, parts):
+        end = len(text) * part // parts
+        while end < len(text) and text[end] != SPACE:
+            end += 1
+        if end < len(text) and (count == 0 or end > ends[count - 1]):
+            ends[count] = end
+            count += 1
+    ends[count] = len(text)
+    return ends[: count + 1]
+
+
 @inlined_kernel
-def _count_features(tokens: Tokens, document: int, model: _Model, features: _Features) -> int:
-    start, end = tokens.normal_offsets[document], tokens.normal_offsets[document + 1]
+def _add_likelihoods(
+    model: _Model, scores: npt.NDArray[np.float32], distinct: int, likelihoods: FloatArray
+) -> None:
+    """Add the likelihood of a part in each language; a part without features is likely in all."""
+    most = scores[0]
+    for score in scores:
+        most = max(most, score)
+    for label in range(len(scores)):
+        likelihood = np.exp(_SHARPNESS * np.float64(scores[label] - most)) if distinct else 1.0
+        likelihoods[model.labels[label]] += likelihood
+
+
+@kernel
+def _shares_of_parts(likelihoods: FloatArray) -> FloatArray:
+    """Return the probability of each language in each part: (parts, languages).
+
+    The other parts of a text say how probable a language is before the part is read.
+    """
+    parts, languages = likelihoods.shape
+    shares = np.empty((parts, languages), np.float64)
+    totals = np.zeros(languages, np.float64)
+    for part in range(parts):
+        whole = likelihoods[part].sum()
+        for language in range(languages):
+            shares[part, language] = likelihoods[part, language] / whole
+            totals[language] += shares[part, language]
+    for _ in range(_INFERENCES if parts > 1 else 0):
+        for part in range(parts):
+            whole = 0.0
+            for language in range(languages):
+                others = max(totals[language] - shares[part, language], 0.0) + 1 / languages
+                totals[language] -= shares[part, language]
+                shares[part, language] = others * likelihoods[part, language]
+                whole += shares[part, language]
+            for language in range(languages):
+                shares[part, language] /= whole
+                totals[language] += shares[part, language]
+    return shares
+
+
+@kernel
+def _no_features(model: _Model) -> _Features:
+    size = len(model.weights)
+    return _Features(np.zeros(size, np.int32), np.empty(size, np.int32))
+
+
+@inlined_kernel
+def _score(
+    text: ByteArray, model: _Model, features: _Features, scores: npt.NDArray[np.float32]
+) -> int:
+    """Compute the score of each class for a normal form, and return the number of its features."""
+    distinct = _count_features(text, model, features)
+    for label in range(len(scores)):
+        scores[label] = model.priors[label]
+    _add_scores(model, features, distinct, scores)
+    return distinct
+
+
+@inlined_kernel
+def _count_features(text: ByteArray, model: _Model, features: _Features) -> int:
     distinct = 0
     state = np.int64(0)
-    for i in range(start, min(end, start + READ_BYTES)):
-        state = np.int64(model.moves[(np.int64(model.rows[state]) << 8) + tokens.normal[i]])
+    for i in range(min(len(text), READ_BYTES)):
+        state = np.int64(model.moves[(np.int64(model.rows[state]) << 8) + text[i]])
         feature = model.features[state]
         if feature < 0:
             continue
