@@ -479,7 +479,8 @@ CREATE TABLE IF NOT EXISTS textsim.worker (
     expired bigint NOT NULL DEFAULT 0,  -- how many expired documents it has removed
     clustered bigint NOT NULL DEFAULT 0,  -- how many changed documents it has brought into the tracked clusters
     retries bigint NOT NULL DEFAULT 0,  -- how many errors it has had after which it tried again
-    -- what it leaves until it tries again, with the reasons: a list of objects with the keys corpus_id and fault
+    -- what it leaves until it tries again, with the reasons: a list of objects with the keys corpus_id and fault, and
+    -- source_id if its role must not index this table
     faults jsonb NOT NULL DEFAULT '[]'
 );
 COMMENT ON TABLE textsim.worker IS 'The running workers, and what each has reported of its progress.';
