@@ -118,7 +118,7 @@ BEGIN
         PERFORM textsim._remove_or_enqueue(c, source, old_key);
         RETURN;
     END IF;
-    IF c.recipe <> textsim._recipe() THEN
+    IF textsim._other_build(c) IS NOT NULL THEN
         -- Until the corpus is rebuilt, its changes wait. A unique corpus refuses them: it cannot compare them.
         IF c.is_unique THEN
             PERFORM textsim._corpus(c.name);

@@ -12,7 +12,7 @@ from textsim_db.db import stored_corpus
 from textsim_db.errors import ConfigurationError, suggest_settings
 from textsim_db.results import ChangeReport, Drift, ForgetReport
 from textsim_db.settings.check_values import several_items
-from textsim_db.settings.corpus_settings import CHANGEABLE, RECIPE, Settings
+from textsim_db.settings.corpus_settings import CHANGEABLE, Settings
 from textsim_db.settings.named_values import Existing, ExistingName, ModeName
 from textsim_db.settings.progress_bar import showing
 from textsim_db.sync import sources
@@ -193,7 +193,7 @@ class RebuildMethods(CheckedArguments):
         from textsim_db.text.stop_words import with_guard_words
         from textsim_db.write import learn_from_sample, rebuild
 
-        is_older = self.config.recipe < RECIPE
+        is_older = self.config.is_older
         if not is_older:
             self._current.load(is_checked=True)
         config = self.config
