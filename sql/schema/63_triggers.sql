@@ -68,6 +68,15 @@ DECLARE
     now_there record;
     is_written boolean;
 BEGIN
+    -- What a transaction wrote that ended before all that run now is the document of the old row.
+    EXECUTE format(
+        'SELECT age(d.xmin) <= age(pg_snapshot_xmin(pg_current_snapshot())::xid) FROM textsim.%I d WHERE d.key = $1',
+        'document_' || c.id)
+    INTO is_written USING old_key;
+    IF is_written IS NOT TRUE THEN
+        PERFORM textsim._remove_or_enqueue(c, number, old_key);
+        RETURN;
+    END IF;
     IF textsim._source_fault(source) IS NOT NULL THEN
         -- The owner of the schema must not read the table, so a worker looks at both keys again.
         PERFORM textsim._enqueue(c.id, number, ARRAY[old_key, new_key]);
@@ -128,6 +137,8 @@ BEGIN
     END IF;
     IF operation = 'UPDATE' AND old_key COLLATE "C" <> new_key THEN
         PERFORM textsim._leave_key(c, source, old_key, new_key);
+        -- The row that had the new key has left it. A document with the same words would not be written again.
+        PERFORM textsim._remove_document(c, source, new_key);
     END IF;
     IF body IS NULL AND old_key COLLATE "C" = new_key THEN
         PERFORM textsim._remove_or_enqueue(c, source, new_key);

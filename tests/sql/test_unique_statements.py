@@ -202,25 +202,3 @@ def test_a_change_of_keys_leaves_a_worker_nothing_to_do(
         assert (status.pending, status.oldest_pending) == (0, None), statement
     assert attempt(connection, "UPDATE t SET body = <A2> WHERE id = 206") == "23505"
     assert corpus.check() == []
-
-
-def test_keys_move_where_the_owner_of_the_schema_must_not_read_the_table(
-    corpus: ts.Corpus, connection: Connection
-) -> None:
-    """Then a worker looks at both keys again; nothing is lost."""
-    attach(connection, BIGINT)
-    attempt(connection, "INSERT INTO t VALUES (1, <A>), (2, <B>), (3, <C>)")
-    connection.execute("CREATE FUNCTION f(integer) RETURNS integer IMMUTABLE LANGUAGE sql RETURN 1")
-    role = f"stranger_{connection.info.backend_pid}"
-    connection.execute(f"CREATE ROLE {role}".encode())
-    try:
-        connection.execute(f"ALTER FUNCTION f(integer) OWNER TO {role}".encode())
-        connection.execute("CREATE INDEX ON t (f(other))")
-        assert attempt(connection, "UPDATE t SET id = -id - 1") is None
-        assert corpus.status().pending > 0
-        connection.execute("DROP FUNCTION f(integer) CASCADE")
-        connection.execute("CALL textsim.index_pending('c')")
-        assert stored_forms(connection) == expected_forms(connection, "t")
-        assert corpus.status().pending == 0
-    finally:
-        connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
