@@ -16,7 +16,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = ("textsim_db/", "sql/", "migrations/", "docs/", "examples/", "scripts/", "CONTRIBUTING")
-COMMENTS_OF_SQL = r"--.*|\bDROP FUNCTION[^;]*;|\b(?:COMMENT|GRANT [^;]*|REVOKE [^;]*) ON (?:FUNCTION|PROCEDURE)[^;]*;"
+COMMENTS_OF_SQL = (
+    r"--.*|\bDROP FUNCTION[^;]*;"
+    r"|\b(?:COMMENT|GRANT [^;]*|REVOKE [^;]*) ON (?:FUNCTION|PROCEDURE)[^;]*;"
+)
 CALLED_BY_OTHERS = re.compile(
     r"__\w+__|_|(?:test|pytest|handle|do|on|_mypy)_\w+|collect_ignore_glob|daemon_threads|emit|get_key"
     r"|log_message|readinto|coerce|format_commands|KEEP|QUEUE"

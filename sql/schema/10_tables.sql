@@ -112,7 +112,8 @@ COMMENT ON COLUMN textsim.corpus.origin
     IS 'id that the corpus had before its first rebuild; NULL if it was never rebuilt';
 COMMENT ON COLUMN textsim.corpus.created_at IS 'when the corpus was created or last rebuilt';
 COMMENT ON COLUMN textsim.corpus.created_with
-    IS 'the settings at that time, or since the last change by rebuild; check compares them';
+    IS 'the settings at that time, or since the last change by rebuild; check compares them. guard_lists is the version of '
+    'the lists of negations by which its guards were computed';
 
 -- A rebuild gives a corpus another id, but not another origin. So judgements need not move, and a session that
 -- began before a rebuild finds them.
@@ -479,7 +480,8 @@ CREATE TABLE IF NOT EXISTS textsim.worker (
     expired bigint NOT NULL DEFAULT 0,  -- how many expired documents it has removed
     clustered bigint NOT NULL DEFAULT 0,  -- how many changed documents it has brought into the tracked clusters
     retries bigint NOT NULL DEFAULT 0,  -- how many errors it has had after which it tried again
-    -- what it leaves until it tries again, with the reasons: a list of objects with the keys corpus_id and fault
+    -- what it leaves until it tries again, with the reasons: a list of objects with the keys corpus_id and fault, and
+    -- source_id if its role must not index this table
     faults jsonb NOT NULL DEFAULT '[]'
 );
 COMMENT ON TABLE textsim.worker IS 'The running workers, and what each has reported of its progress.';

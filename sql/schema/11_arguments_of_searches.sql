@@ -6,6 +6,28 @@ CREATE OR REPLACE FUNCTION textsim._recipe() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 3;
 
+-- The version of the lists of negations in 24_guards.sql, by which these functions compute guards. A change of the lists
+-- raises it. The guards of stored documents are those of the lists of their time, and equal guards decide merges.
+CREATE OR REPLACE FUNCTION textsim._guard_lists() RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 1;
+
+-- The version of the lists by which the guards of a corpus were computed; the first one did not record it.
+CREATE OR REPLACE FUNCTION textsim._guard_lists_of(c textsim.corpus) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN 'negations' = ANY (c.guards) THEN coalesce((c.created_with ->> 'guard_lists')::integer, 1)
+    ELSE textsim._guard_lists() END;
+
+-- What these functions do not compute as a corpus was built, or NULL.
+CREATE OR REPLACE FUNCTION textsim._other_build(c textsim.corpus) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN c.recipe <> textsim._recipe() THEN format(
+        'was built by recipe %s; these functions compute recipe %s', c.recipe, textsim._recipe())
+    WHEN textsim._guard_lists_of(c) <> textsim._guard_lists() THEN format(
+        'has guards by version %s of the lists of negations; these functions have version %s',
+        textsim._guard_lists_of(c), textsim._guard_lists()) END;
+
 -- The corpus with a name; NULL if the name is NULL; an error if no corpus has the name.
 CREATE OR REPLACE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -17,11 +39,10 @@ BEGIN
         RAISE EXCEPTION 'corpus "%" does not exist', name
             USING ERRCODE = 'undefined_object', HINT = 'SELECT name FROM textsim.corpus lists the corpora.';
     END IF;
-    IF c.recipe <> textsim._recipe() THEN
-        RAISE EXCEPTION 'corpus "%" was built by recipe %; these functions compute recipe %',
-            name, c.recipe, textsim._recipe() USING ERRCODE = 'feature_not_supported',
-                HINT = CASE WHEN c.recipe < textsim._recipe() THEN 'Run: textsim rebuild ' || quote_ident(name)
-                    ELSE 'Use a newer version of textsim-db.' END;
+    IF textsim._other_build(c) IS NOT NULL THEN
+        RAISE EXCEPTION 'corpus "%" %', name, textsim._other_build(c) USING ERRCODE = 'feature_not_supported',
+            HINT = CASE WHEN c.recipe > textsim._recipe() OR textsim._guard_lists_of(c) > textsim._guard_lists()
+                THEN 'Use a newer version of textsim-db.' ELSE 'Run: textsim rebuild ' || quote_ident(name) END;
     END IF;
     -- The snapshot of a transaction that began before a rebuild still shows the old corpus.
     IF to_regclass(format('textsim.document_%s', c.id)) IS NULL THEN

@@ -1,5 +1,7 @@
 -- The guards of a text: what texts must share, besides being similar, to be merged. textsim_db.text.guards computes the
--- same, and a test compares the negations with its list, which says why a word stands in it.
+-- same, and a test compares the negations with its list, which says why a word stands in it. If a list changes, raise
+-- textsim._guard_lists() in 11, and GUARD_LISTS in Python: then a corpus is refused until a rebuild has computed its
+-- guards anew.
 
 -- The words of negation, divided by |.
 CREATE OR REPLACE FUNCTION textsim._negations() RETURNS text

@@ -168,7 +168,9 @@ BEGIN
     END LOOP;
     PERFORM textsim._grant_ids(corpus_id);
     PERFORM textsim._make_functions(corpus_id);
-    UPDATE textsim.corpus k SET created_with = textsim._settings(k) WHERE k.id = corpus_id;
+    UPDATE textsim.corpus k
+    SET created_with = textsim._settings(k) || jsonb_build_object('guard_lists', textsim._guard_lists())
+    WHERE k.id = corpus_id;
 END $$;
 
 -- Wait for all readers and writers of a corpus, and for an update of its clusters, and keep new ones out.

@@ -49,7 +49,58 @@ BEGIN ATOMIC
         FOR UPDATE SKIP LOCKED);
 END;
 
--- Index a change of a table in mode inline; body is NULL without a document, fault says why there can be none.
+-- Remove the document of a row that has left its key. If there is none, a worker may be indexing the row, and the log
+-- makes it look again.
+CREATE OR REPLACE FUNCTION textsim._remove_or_enqueue(c textsim.corpus, source integer, key text) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT textsim._remove_document(c, source, key) THEN
+        PERFORM textsim._enqueue(c.id, source, ARRAY[key]);
+    END IF;
+END $$;
+
+-- Remove the document of the old key of a row whose key changed. A statement may shift keys along a chain, such as
+-- id + 1, so that another row has the old key now. Its trigger may have run: then its document stays.
+CREATE OR REPLACE FUNCTION textsim._leave_key(c textsim.corpus, number integer, old_key text, new_key text) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    source textsim.source := (SELECT s FROM textsim.source s WHERE s.id = number);
+    now_there record;
+    is_written boolean;
+BEGIN
+    -- What a transaction wrote that ended before all that run now is the document of the old row.
+    EXECUTE format(
+        'SELECT age(d.xmin) <= age(pg_snapshot_xmin(pg_current_snapshot())::xid) FROM textsim.%I d WHERE d.key = $1',
+        'document_' || c.id)
+    INTO is_written USING old_key;
+    IF is_written IS NOT TRUE THEN
+        PERFORM textsim._remove_or_enqueue(c, number, old_key);
+        RETURN;
+    END IF;
+    IF textsim._source_fault(source) IS NOT NULL THEN
+        -- The owner of the schema must not read the table, so a worker looks at both keys again.
+        PERFORM textsim._enqueue(c.id, number, ARRAY[old_key, new_key]);
+        PERFORM textsim._remove_document(c, number, old_key);
+        RETURN;
+    END IF;
+    SELECT * INTO now_there FROM textsim._rows_of(source, ARRAY[old_key]);
+    IF now_there.body IS NOT NULL THEN
+        EXECUTE format(
+            'SELECT EXISTS (SELECT FROM textsim.%I d WHERE d.key = $1 AND d.part IS NOT DISTINCT FROM $2 '
+            'AND textsim._stored_form($3, d.word_ids, d.normal_form) COLLATE "C" = $4)', 'document_' || c.id)
+        INTO is_written
+        USING old_key, textsim._part(now_there.scope), c.id, textsim._form(c, now_there.body);
+        IF is_written THEN
+            RETURN;
+        END IF;
+        PERFORM textsim._remove_document(c, number, old_key);
+        RETURN;
+    END IF;
+    PERFORM textsim._remove_or_enqueue(c, number, old_key);
+END $$;
+
+-- Index a change of a table in mode inline. old_key is NULL if the old row had no document, and body if the new one has
+-- none; fault says why there can be none.
 CREATE OR REPLACE FUNCTION textsim._index_change(
     corpus_id integer, source integer, operation text, changed_table oid, old_key text, new_key text, body text,
     scope text, expires_at timestamptz, fault text)
@@ -73,13 +124,10 @@ BEGIN
     END IF;
     PERFORM textsim._forget_failures(source, ARRAY[old_key, new_key]);
     IF operation = 'DELETE' THEN
-        -- If there is no document, a worker may be indexing the deleted row. The log makes it look again.
-        IF NOT textsim._remove_document(c, source, old_key) THEN
-            PERFORM textsim._enqueue(c.id, source, ARRAY[old_key]);
-        END IF;
+        PERFORM textsim._remove_or_enqueue(c, source, old_key);
         RETURN;
     END IF;
-    IF c.recipe <> textsim._recipe() THEN
+    IF textsim._other_build(c) IS NOT NULL THEN
         -- Until the corpus is rebuilt, its changes wait. A unique corpus refuses them: it cannot compare them.
         IF c.is_unique THEN
             PERFORM textsim._corpus(c.name);
@@ -88,16 +136,14 @@ BEGIN
         RETURN;
     END IF;
     IF operation = 'UPDATE' AND old_key COLLATE "C" <> new_key THEN
-        -- A statement may shift keys along a chain, so that another row has the old key now. The log makes a
-        -- worker look at both keys again.
-        INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
-        VALUES ('change', c.id, source, ARRAY[old_key, new_key]);
-        PERFORM textsim._remove_document(c, source, old_key);
+        PERFORM textsim._leave_key(c, source, old_key, new_key);
+        -- The row that had the new key has left it. A document with the same words would not be written again.
+        PERFORM textsim._remove_document(c, source, new_key);
     END IF;
-    IF body IS NULL THEN
-        IF NOT textsim._remove_document(c, source, new_key) AND operation = 'UPDATE' THEN
-            PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
-        END IF;
+    IF body IS NULL AND old_key COLLATE "C" = new_key THEN
+        PERFORM textsim._remove_or_enqueue(c, source, new_key);
+    ELSIF body IS NULL THEN
+        PERFORM textsim._remove_document(c, source, new_key);
     ELSIF c.is_unique THEN
         PERFORM textsim._check_document(c, new_key, body, scope, fault);
         PERFORM textsim._write_or_raise(c, source, new_key, body, scope, expires_at);
@@ -217,11 +263,16 @@ RETURN CASE WHEN source.row_filter IS NOT NULL THEN (
         '(%s)::%s', textsim._text_expression(source.relation, version, c.name), c.type), ', ' ORDER BY c.place))
     FROM unnest(source.filter_columns, source.filter_types) WITH ORDINALITY c (name, type, place)) END;
 
--- A condition: a row has a text, passes the row filter and has not expired, or this cannot be said and it is set aside.
-CREATE OR REPLACE FUNCTION textsim._has_document(source textsim.source, version text) RETURNS text
+-- A condition: a row has a text and passes the row filter, or this cannot be said and it is set aside.
+CREATE OR REPLACE FUNCTION textsim._may_have_document(source textsim.source, version text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN format('%s.%I IS NOT NULL', version, source.text_column)
-    || coalesce(' AND ' || textsim._filter_of(source, version) || ' IS NOT NULL', '')
+    || coalesce(' AND ' || textsim._filter_of(source, version) || ' IS NOT NULL', '');
+
+-- A condition: a row may have a document, and has not expired.
+CREATE OR REPLACE FUNCTION textsim._has_document(source textsim.source, version text) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN textsim._may_have_document(source, version)
     || CASE WHEN coalesce(source.time_column, source.expires_column) IS NULL THEN ''
         ELSE format(' AND coalesce(%s > pg_catalog.now(), true)', textsim._expiry_of(source, version)) END;
 
@@ -300,13 +351,14 @@ BEGIN
     IF NOT textsim._is_own_trigger(%2$s, TG_RELID, TG_NAME) THEN
         RETURN NULL;
     END IF;
-    PERFORM textsim._index_change(%1$s, %2$s, TG_OP, TG_RELID, %3$s, %8$s,
+    PERFORM textsim._index_change(%1$s, %2$s, TG_OP, TG_RELID, CASE WHEN %10$s THEN %3$s END, %8$s,
         CASE WHEN %6$s THEN concat(NEW.%4$I) END, %5$s, %7$s, %9$s);
     RETURN NULL;
 END
 $body$, source.corpus_id, source.id, textsim._key_of(source, 'OLD'), source.text_column,
     textsim._scope_of(source, 'NEW'), textsim._has_document(source, 'NEW'),
-    textsim._expiry_of(source, 'NEW'), textsim._key_of(source, 'NEW'), textsim._row_fault(source, 'NEW'))
+    textsim._expiry_of(source, 'NEW'), textsim._key_of(source, 'NEW'), textsim._row_fault(source, 'NEW'),
+    textsim._may_have_document(source, 'OLD'))
 END;
 
 CREATE OR REPLACE FUNCTION textsim._make_trigger_function(source textsim.source) RETURNS void

@@ -190,6 +190,13 @@ BEGIN ATOMIC
     WHERE NOT w.rolsuper AND w.rolname <> current_user;
 END;
 
+-- Which role to take for a worker of a table with row security.
+CREATE OR REPLACE FUNCTION textsim._who_sees_all_rows(relation regclass) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN 'run the worker as ' || CASE WHEN (SELECT c.relforcerowsecurity FROM pg_class c WHERE c.oid = relation)
+    THEN 'a superuser, or as a role with BYPASSRLS: its owner does not see them either (FORCE ROW LEVEL SECURITY)'
+    ELSE 'the owner of the table, or as a role with BYPASSRLS' END;
+
 -- The reason why the current role cannot index an attached table, or NULL.
 CREATE OR REPLACE FUNCTION textsim._source_fault(source textsim.source) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -198,8 +205,8 @@ RETURN CASE
         THEN 'the table was dropped'
     WHEN textsim._table_fault(source) IS NOT NULL THEN textsim._table_fault(source)
     WHEN row_security_active(source.relation)
-        THEN 'row security hides rows of it from this role, and their documents would be removed; run '
-            'the worker as the owner of the table, or as a role with BYPASSRLS'
+        THEN 'row security hides rows of it from this role, and their documents would be removed; '
+            || textsim._who_sees_all_rows(source.relation)
     WHEN NOT has_table_privilege(source.relation, 'SELECT') OR NOT has_schema_privilege(
             (SELECT c.relnamespace FROM pg_class c WHERE c.oid = source.relation), 'USAGE')
         THEN 'this role may not read it (GRANT SELECT)'

@@ -136,7 +136,36 @@ RETURN coalesce((
     SELECT n.new_name FROM textsim._renamed_columns(source) n WHERE n.column_name = _new_name.column_name),
     column_name);
 
--- The reasons why changes of an attached table are missed, for any role that indexes it.
+-- Why the changes of an attached table wait although workers run, or for a role that nobody has by chance; or NULL.
+-- The role of the caller decides nothing: what each running worker refuses does.
+CREATE OR REPLACE FUNCTION textsim._refused_by_workers(source textsim.source) RETURNS text
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    workers bigint;
+    refusing bigint;
+    fault text;
+BEGIN
+    SELECT count(*), count(r.fault), min(r.fault) INTO workers, refusing, fault
+    FROM textsim.worker w
+    LEFT JOIN LATERAL jsonb_to_recordset(w.faults) r (source_id integer, fault text) ON r.source_id = source.id
+    WHERE w.reported_at > clock_timestamp() - interval '30 s';
+    IF workers = 0 THEN
+        fault := (
+            SELECT 'row security hides rows of it; ' || textsim._who_sees_all_rows(c.oid)
+            FROM pg_class c WHERE c.oid = source.relation AND c.relrowsecurity AND c.relforcerowsecurity);
+    ELSIF refusing < workers THEN
+        RETURN NULL;
+    END IF;
+    IF fault IS NOT NULL AND EXISTS (
+        SELECT FROM textsim.pending p
+        WHERE p.corpus_id = source.corpus_id AND p.kind IN ('change', 'compare') AND p.source_id = source.id)
+    THEN
+        RETURN 'its changes wait: ' || fault;
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- The reasons why changes of an attached table are missed or wait, for any role that indexes it.
 CREATE OR REPLACE FUNCTION textsim._source_problems(source textsim.source) RETURNS SETOF text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -205,6 +234,8 @@ BEGIN ATOMIC
     FROM textsim._partitions(source.relation) p (oid) JOIN pg_trigger t ON t.tgrelid = p.oid
     WHERE t.tgfoid = textsim._trigger_function(source.id) AND t.tgenabled NOT IN ('O', 'A')
     UNION ALL
+    SELECT r.fault FROM textsim._refused_by_workers(source) r (fault) WHERE r.fault IS NOT NULL
+    UNION ALL
     SELECT format('it was attached as "%s", and this name now belongs to another table, which is not indexed: detach '
         'this table and attach the other one', array_to_string(source.attached_as, '.'))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -267,8 +298,9 @@ BEGIN
             AND NOT EXISTS (SELECT FROM textsim.source a WHERE a.corpus_id = c.id AND a.relation = r.oid);
     RETURN QUERY
         SELECT DISTINCT f.fault || '; a worker tries again'
-        FROM textsim.worker w CROSS JOIN LATERAL jsonb_to_recordset(w.faults) f (corpus_id integer, fault text)
-        WHERE f.corpus_id = c.id AND w.reported_at > clock_timestamp() - interval '30 s'
+        FROM textsim.worker w
+        CROSS JOIN LATERAL jsonb_to_recordset(w.faults) f (corpus_id integer, source_id integer, fault text)
+        WHERE f.corpus_id = c.id AND f.source_id IS NULL AND w.reported_at > clock_timestamp() - interval '30 s'
         ORDER BY 1;
 END $$;
 

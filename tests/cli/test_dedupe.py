@@ -183,6 +183,48 @@ def test_what_was_removed_is_said(textsim: Textsim) -> None:
     assert told[-1].startswith("what keeps such documents apart: --scope COLUMN; ")
 
 
+def test_what_differs_at_similarity_1_is_said(textsim: Textsim) -> None:
+    """Equal shingles may have another order, and equal words other symbols."""
+    one = "Press the red button and press the green lamp and press the bell rope and press the"
+    other = "Press the bell rope and press the green lamp and press the red button and press the"
+    braces = "{count} messages were moved to {folder}."
+    percent = "%count% messages were moved to %folder%."
+
+    def told(*texts: str) -> list[str]:
+        rows: Rows = [{"id": str(i), "text": text} for i, text in enumerate(texts)]
+        Path("in.jsonl").write_bytes(as_jsonl(rows))
+        return textsim("dedupe", "in.jsonl", "-o", "o.jsonl", "--key", "id").stderr.splitlines()[1:]
+
+    apart = "what keeps such documents apart: --judgements FILE or --scope COLUMN; --report "
+    lines = told(one, other, *[one] * 400)
+    assert lines[:2] == ["similarity of the removed documents: 401 at 1", "some that differ:"]
+    assert lines[2].startswith('  1.0000  "1" has "bell rope" for "red button"; ')
+    assert lines[3].startswith("of 1 compared word by word, only the order of words differs in 1")
+    assert lines[4].startswith(apart)
+    # Other documents that differ by a comma hide no symbol.
+    commas = [f"The folder, is number {i} of them." for i in range(20)]
+    lines = told(braces, percent, *commas, *[each.replace(",", "") for each in commas])
+    parts = 'has "%count%" for "{count}"; has "%folder%." for "{folder}."'
+    assert lines[1:3] == ["some that differ:", f'  1.0000  "1" {parts} (kept: "0")']
+    assert lines[3] == "of 21 compared word by word, only symbols differ in 1"
+    assert lines[4].startswith(apart)
+    assert told(one, one, one.upper(), one.replace(" ", ", ")) == []
+    lines = told(one, f"{one} red button and press the", one)
+    assert '  1.0000  "1" adds ' in lines[2]
+
+
+def test_numerals_that_differ_are_offered_as_guard_words(textsim: Textsim) -> None:
+    title = "On the vibration of long suspension bridges under wind load. Part"
+    rows: Rows = [{"id": i, "text": f"{title} {i}"} for i in ("I", "II", "III")]
+    Path("in.jsonl").write_bytes(as_jsonl(rows))
+    arguments = ["dedupe", "in.jsonl", "-o", "o.jsonl", "--shingle", "word:1"]
+    lines = textsim(*arguments).stderr.splitlines()
+    assert lines[-2] == "of 2 compared word by word, only numerals differ in 2"
+    ways = "--guard words --guard-words i,ii,iii"
+    assert f": {ways} or --scope COLUMN; " in lines[-1]
+    assert textsim(*arguments, *ways.split()).stderr.startswith("3 documents: 3 kept, 0 removed")
+
+
 def test_wrong_usage(textsim: Textsim) -> None:
     Path("in.jsonl").write_bytes(as_jsonl(records()))
     Path("in.txt").write_bytes(b"text")

@@ -20,9 +20,11 @@ import textsim_db as ts
 from tests.support.commands import Textsim, process
 from tests.support.connections import Connection
 from tests.support.sampling import sample
-from tests.support.waiting import LOCKS, PATIENCE_SECONDS, wait_for
+from tests.support.waiting import LOCKS, PATIENCE_SECONDS, wait_for, wait_until
+from tests.support.workers import running_worker
 from textsim_db.corpus.database import URL_VARIABLE as DATABASE_URL_VARIABLE
 from textsim_db.db.addresses import plain_url, sqlalchemy_url
+from textsim_db.sync import report_worker
 
 WORKER_BACKENDS = b"""
 SELECT pid FROM pg_stat_activity
@@ -85,8 +87,12 @@ def test_a_mistake_leaves_no_corpus_behind(
 
 
 def test_a_table_that_its_owner_cannot_index(
-    textsim: Textsim, connection: Connection, database_url: str
+    textsim: Textsim,
+    connection: Connection,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(report_worker, "REPORT_SECONDS", 0.1)
     role = f"owner_{random.randrange(10**9)}"
     connection.execute(f"CREATE ROLE {role} LOGIN".encode())
     try:
@@ -104,11 +110,45 @@ def test_a_table_that_its_owner_cannot_index(
         textsim("detach", "news", "article")
         command = ["attach", "news", "article", "--database-url", address]
         assert message in textsim(*command, status=2).stderr
+        waits = (
+            "its changes wait: row security hides rows of it; run the worker as a "
+            "superuser, or as a role with BYPASSRLS: its owner does not see them either"
+        )
+        # The role that asks may see all rows, which says nothing of the role of the workers.
+        for arguments in (["status", "news"], ["doctor"], ["check", "news"]):
+            said = textsim(*arguments, status=1)
+            output = " ".join((said.stdout + said.stderr).split())
+            assert "row security hides rows of it" in output, arguments
+            assert "all is well" not in output
+            assert "start more" not in output
+            assert "no worker is connected" not in output
+        with ts.connect(address) as theirs, ts.connect(database_url) as db:
+            for opened in (theirs, db):
+                (problem,) = opened.corpus("news").status().problems
+                assert waits in problem
+                values = {each.name: each.value for each in opened.metrics()}
+                assert values["textsim_table_problems"] == 1
         with ts.connect(database_url) as db:
             assert [table.table for table in db.sources()] == ["article"]
+            news = db.corpus("news")
+            with ts.connect(address) as theirs, running_worker(theirs):
+                # A running worker reports what it refuses.
+                refused = b"SELECT FROM textsim.worker WHERE faults <> '[]'"
+                wait_until(connection, refused)
+                (problem,) = news.status().problems
+                assert "hides rows of it from this role" in problem
+                assert "a superuser, or as a role with BYPASSRLS" in problem
+                connection.execute("ALTER TABLE article NO FORCE ROW LEVEL SECURITY")
+                wait_until(connection, b"SELECT FROM textsim.worker WHERE faults = '[]'")
+                assert news.status().problems == []
+                wait_for(lambda: news.status().pending == 0)
+                connection.execute("ALTER TABLE article FORCE ROW LEVEL SECURITY")
+            connection.execute("INSERT INTO article VALUES ('c', 'more words')")
+            assert len(news.status().problems) == 1
             # A role that may read all rows indexes the pending rows.
-            assert db.worker().run(until_idle=True).added == 2
-            assert len(db.corpus("news")) == 2
+            assert db.worker().run(until_idle=True).added == 1
+            assert len(news) == 3
+            assert news.status().problems == []
     finally:
         connection.execute(
             f"REASSIGN OWNED BY {role} TO current_user; DROP OWNED BY {role}; "

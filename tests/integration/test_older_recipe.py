@@ -8,7 +8,7 @@ import pytest
 import textsim_db as ts
 from tests.support.commands import Textsim, rows
 from tests.support.connections import Connection
-from textsim_db.settings.corpus_settings import RECIPE
+from textsim_db.settings.corpus_settings import GUARD_LISTS, RECIPE
 
 TEXT = "one two three four five six seven"
 OLDER = f"""
@@ -102,4 +102,55 @@ def test_a_rebuild_brings_a_corpus_to_this_recipe_while_it_is_in_use(
     with pytest.raises(psycopg.errors.UniqueViolation):
         connection.execute("INSERT INTO kept_apart VALUES ('twin', %s)", [TEXT])
     assert older.corpus("unique").check() == []
+    assert "textsim rebuild" not in textsim("doctor").output
+
+
+def test_guards_by_other_lists_are_refused_until_a_rebuild(
+    db: ts.Database, connection: Connection, textsim: Textsim
+) -> None:
+    """Stored guards decide merges, so they must be those that a new text gets."""
+    guarded = db.create_corpus("guarded", shingle="word:2", guards="negations", threshold=0.5)
+    other = db.create_corpus("other", shingle="word:2", guards="numbers")
+    connection.execute("CREATE TABLE inline (id text PRIMARY KEY, body text)")
+    guarded.attach("inline", "id", "body", "inline")
+    other.add("a", TEXT)
+    connection.execute(f"INSERT INTO inline VALUES ('a', '{TEXT}'), ('b', '{TEXT} not')".encode())
+    db.worker().run(until_idle=True)
+    # As if an older version had not known the word.
+    connection.execute("UPDATE textsim.document_1 SET guard = 0 WHERE key = 'b'")
+
+    def pretend(version: int) -> None:
+        connection.execute(
+            "UPDATE textsim.corpus SET created_with = created_with || "
+            "jsonb_build_object('guard_lists', %s::integer)",
+            [version],
+        )
+
+    command = "textsim rebuild guarded"
+    for version, remedy in ((GUARD_LISTS + 1, "use a newer version"), (GUARD_LISTS - 1, command)):
+        pretend(version)
+        message = f"version {version} of the lists of negations; .*what to do: {remedy}"
+        for method in (db.corpus, db.manage):
+            with pytest.raises(ts.RecipeError, match=message):
+                method("guarded")
+        with pytest.raises(
+            psycopg.errors.FeatureNotSupported, match="lists of negations"
+        ) as refused:
+            connection.execute("SELECT * FROM textsim.matches('guarded', %s)", [TEXT])
+        assert remedy in str(refused.value.diag.message_hint).lower()
+        assert remedy in textsim("doctor", status=1).output
+        problems = rows(textsim("check", "--format", "jsonl", status=1))
+        assert [row["kind"] for row in problems] == ["recipe"]
+        # A corpus whose guards count no negations goes on.
+        assert [match.key for match in db.corpus("other").query(TEXT)] == ["a"]
+    connection.execute(f"INSERT INTO inline VALUES ('c', '{TEXT} nothing')".encode())
+    assert "c" not in dict(
+        connection.execute("SELECT key, guard FROM textsim.document_1").fetchall()
+    )
+    textsim("rebuild", "guarded")
+    db.worker().run(until_idle=True)
+    rebuilt = db.corpus("guarded")
+    assert rebuilt.check() == []
+    differ = {match.key: match.differs for match in rebuilt.query(TEXT)}
+    assert differ == {"a": (), "b": ("negations",), "c": ("negations",)}
     assert "textsim rebuild" not in textsim("doctor").output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 import pytest
 from psycopg import errors as pg
@@ -241,7 +242,8 @@ def test_a_wrong_record_of_a_test_set_is_named(db: ts.Database) -> None:
         ("q2", "a record is of type str; expected pairs"),
         (("q2", QUOTATION, "scope"), "a record has 3 values; expected its key and its text"),
     ]:
-        records = corpus.contamination([first, wrong])  # type: ignore[list-item]
+        given: Any = [first, wrong]
+        records = corpus.contamination(given)
         assert next(records).key == "q1"
         with pytest.raises(ts.TextsimError, match=message):
             next(records)

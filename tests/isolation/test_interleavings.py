@@ -167,7 +167,7 @@ def test_two_workers_on_one_key_index_the_last_text(scene: Scene, mode: ModeName
     """The row changes for the last time after both workers have read it and computed its signature."""
     make_texts_table(scene.connection)
     scene.corpus.attach("t", "id", "body", mode)
-    # In mode inline only a few changes, such as a moved row, need a worker that reads the table.
+    # In mode inline only a few changes, such as TRUNCATE, need a worker that reads the table.
     log_change = (
         "INSERT INTO textsim.pending (kind, corpus_id, source_id, keys) "
         "SELECT 'change', corpus_id, id, '{k}' FROM textsim.source"

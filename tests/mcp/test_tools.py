@@ -198,6 +198,32 @@ def test_a_forced_text_of_equal_words_is_not_stored_and_the_answer_says_why(
     asyncio.run(main())
 
 
+def test_a_forced_text_of_other_order_is_stored_once(db: ts.Database) -> None:
+    """Equal shingles are no equal texts; a repeated call stores no copy."""
+    one = "Press the red button and press the green lamp and press the bell rope and press the"
+    other = "Press the bell rope and press the green lamp and press the red button and press the"
+    for settings in ({}, {"language": "auto"}, {"stop_words": ["and", "the"], "shingle": "word:1"}):
+        corpus = db.create_corpus("steps", is_unique=True, threshold=0.9, **settings)
+        tools = CorpusTools(corpus, None)
+
+        def remember(text: str, tools: CorpusTools = tools) -> dict[str, Any]:
+            answer: dict[str, Any] = json.loads(tools.remember(text, force=True))
+            return answer
+
+        remember(one)
+        assert json.loads(tools.remember(other))["outcome"] == "twin"
+        stored = remember(other)
+        assert stored["is_stored"], settings
+        assert len(corpus) == 2
+        for text in (one, other, f"{other}!"):
+            again = remember(text)
+            assert (again["outcome"], again["is_stored"]) == ("twin", False), settings
+            assert "in this order" in again["note"]
+        assert len(corpus) == 2
+        assert corpus.check() == []
+        corpus.drop()
+
+
 def test_a_text_is_stored_if_its_twin_is_forgotten_meanwhile(notes: ts.Corpus) -> None:
     class Late(CorpusTools):
         """Another client forgets the twin before this one reads it."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from itertools import combinations, pairwise
 
 from tests.support.connections import Connection, value
 from tests.support.random_texts import random_text
+from textsim_db.settings.corpus_settings import GUARD_LISTS
 from textsim_db.settings.named_values import Guard
 from textsim_db.text import distinctions, guards
 from textsim_db.text.storable_text import to_bytes
@@ -49,6 +51,10 @@ def test_negations_are_words_of_normal_forms_and_the_same_in_sql(
     negations, phrases = sorted(distinctions.NEGATIONS), sorted(distinctions.NEGATION_PHRASES)
     assert value(shared_connection, "SELECT textsim._negations()") == "|".join(negations)
     assert value(shared_connection, "SELECT textsim._negation_phrases()") == "|".join(phrases)
+    lists = "|".join([*negations, *phrases, distinctions.NEGATION_PARTS])
+    frozen = hashlib.sha256(lists.encode()).hexdigest()[:16]
+    assert frozen == "88f2f12806c91ff7", "a list has changed: raise GUARD_LISTS, here and in SQL"
+    assert value(shared_connection, "SELECT textsim._guard_lists()") == GUARD_LISTS == 1
     assert [normal_form(each) for each in [*negations, *phrases]] == [*negations, *phrases]
     assert distinctions.NEGATIONS.isdisjoint(" ".join(phrases).split())
     assert {len(each.split()) for each in phrases} == {2, 3}

@@ -38,7 +38,7 @@ def test_equal_documents_need_not_be_a_pair() -> None:
     pairs = [("a", "b", 1.0), ("b", "c", 1.0)]
     assert [c.keys for c in ts.group_pairs(pairs, "complete")] == [("a", "b")]
     assert [c.keys for c in ts.group_pairs(pairs, "single")] == [("a", "b", "c")]
-    assert ts.group_pairs(pairs, order="bca") == [ts.Cluster(("a", "b", "c"), 1.0, "b")]
+    assert ts.group_pairs(pairs, order=list("bca")) == [ts.Cluster(("a", "b", "c"), 1.0, "b")]
 
 
 def test_the_higher_similarity_of_a_repeated_pair_counts() -> None:

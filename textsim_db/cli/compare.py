@@ -58,8 +58,8 @@ def compare(
     A and B are two files ("-" is standard input), two texts, or with --corpus the keys of two
     documents. A corpus stores the words of its documents only: they are shown in lower case. It prints
     the texts as one, with [-removed-] and {+added+} words, and the measures. A warning follows if the
-    texts differ only in numbers, numerals, letters, units, dates, negations or symbols: both may be
-    worth keeping.
+    texts differ only in numbers, numerals, letters, units, dates, negations, symbols or the order of
+    their words: both may be worth keeping.
 
     Examples:
     - `textsim compare old.txt new.txt --html differences.html`

@@ -249,7 +249,7 @@ def _problems_without_rows(
     from textsim_db.db import stored_corpus
     from textsim_db.db.engine import is_trouble
     from textsim_db.read import check_catalog
-    from textsim_db.settings.corpus_settings import NEWER_VERSION, RECIPE, other_recipe
+    from textsim_db.settings.corpus_settings import NEWER_VERSION, other_build
 
     try:
         stored = stored_corpus.load_unchecked(db.engine, name)
@@ -263,6 +263,6 @@ def _problems_without_rows(
             raise error
         return [Problem("corpus", name, str(error), "mend the cause, and check the corpus again")]
     remedy = f"textsim corpus drop {shown(name)}, then create and index it again"
-    if stored.config.recipe != RECIPE:
-        _, remedy = other_recipe(name, stored.config.recipe)
+    if other := other_build(name, stored.config.recipe, stored.config.guard_lists):
+        _, remedy = other
     return [Problem("recipe", name, str(error), remedy)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -314,6 +314,11 @@ class _Texts:
                 self.html.add(number, record.text)
             yield Document(record.text, record.value, record.scope)
 
+    def of_numbers(self, numbers: Collection[int]) -> dict[int, str]:
+        """Read the records again, and return the texts of some by their places."""
+        texts = enumerate(record.text for record in self.records)
+        return {number: text for number, text in texts if number in numbers and text is not None}
+
 
 def _dedupe_file(
     texts: _Texts,
@@ -345,7 +350,9 @@ def _dedupe_file(
             most = None if memory is None else int(memory * 1e9)
             judged = None if judgements is None else partial(_of_records, judgements, texts)
             with loading(texts.records, texts) as load:
-                result = deduplicate(load, rule, load.after_batch, corpora, judged, most)
+                result = deduplicate(
+                    load, rule, load.after_batch, corpora, judged, most, texts.of_numbers
+                )
         faults = _faults(texts, result)
         if faults and len(faults) == result.documents:
             first = ": ".join(faults[min(faults)])

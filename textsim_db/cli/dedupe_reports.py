@@ -67,23 +67,27 @@ def write_clusters(
 def summary_lines(
     summary: RemovalSummary, tips: str, name_of: Callable[[AnyDocument], str]
 ) -> Iterator[str]:
-    """Yield what was removed, unless all removed documents have the shingles of the kept ones.
+    """Yield what was removed, unless all removed documents have the words and symbols of the kept ones.
 
     tips: follow if a kind of words differs. name_of: returns the name of a record.
     """
     from textsim_db.corpus.removal_summary import TENTHS
 
     below = [f"{n:,} from {i / TENTHS}" for i, n in enumerate(summary.tenths) if n and i < TENTHS]
-    if not below:
+    if not below and not summary.differing:
         return
     same = [f"{summary.tenths[TENTHS]:,} at 1"] if summary.tenths[TENTHS] else []
     yield f"similarity of the removed documents: {', '.join(below + same)}"
-    yield "the least similar:"
-    yield from _example_lines(summary.lowest, name_of)
+    yield "the least similar:" if below else "some that differ:"
+    lowest = summary.lowest if below else [each for each in summary.lowest if each.differs]
+    yield from _example_lines(lowest, name_of)
     if summary.largest_size > len(summary.lowest) and summary.largest != summary.lowest:
         yield f"of the largest cluster, from which {summary.largest_size:,} were removed:"
         yield from _example_lines(summary.largest, name_of)
-    differ = [f"only {kind} differ in {n:,}" for kind, n in summary.distinctions.items()]
+    differ = [
+        f"only {'the order of words differs' if kind == 'order' else f'{kind} differ'} in {n:,}"
+        for kind, n in summary.distinctions.items()
+    ]
     if summary.begin_otherwise:
         differ.append(f"the first words, such as a name, differ in {summary.begin_otherwise:,}")
     if differ:
@@ -92,13 +96,26 @@ def summary_lines(
 
 
 def keep_apart_tips(summary: RemovalSummary, config: CorpusConfig, has_page: bool) -> str:
-    """Return the options that keep such documents apart, without those of the run."""
-    differ = summary.distinctions.keys() - config.guards
-    kinds = [guard for guard in Guard if guard in differ]
-    ways = [f"--guard {','.join(kinds)}"] if kinds else []
-    ways.append("one more --scope COLUMN" if config.scoped else "--scope COLUMN")
-    tip = f"what keeps such documents apart: {' or '.join(ways)}"
+    """Return the options that keep such documents apart, beyond those of the run."""
+    tip = f"what keeps such documents apart: {' or '.join(_ways_apart(summary, config))}"
     return tip if has_page else f"{tip}; --report removed.html shows them side by side"
+
+
+_MOST_GUARD_WORDS = 8
+
+
+def _ways_apart(summary: RemovalSummary, config: CorpusConfig) -> Iterator[str]:
+    """Yield the options that keep documents apart that differ so little."""
+    kinds = {guard for guard in Guard if guard in summary.distinctions}
+    kinds |= {Guard.WORDS} if summary.numerals else set()
+    if new := [guard for guard in Guard if guard in kinds - set(config.guards)]:
+        words = ",".join(summary.numerals[:_MOST_GUARD_WORDS])
+        more = ",..." if len(summary.numerals) > _MOST_GUARD_WORDS else ""
+        of_words = f" --guard-words {words}{more}" if Guard.WORDS in new else ""
+        yield f"--guard {','.join([*config.guards, *new])}{of_words}"
+    if not summary.distinctions.keys().isdisjoint({"order", "symbols"}):
+        yield "--judgements FILE"
+    yield "one more --scope COLUMN" if config.scoped else "--scope COLUMN"
 
 
 _HTML = re.compile(
@@ -147,9 +164,11 @@ _SHOWN_CHARACTERS = 40
 
 def _example_lines(examples: list[Example], name_of: Callable[[AnyDocument], str]) -> Iterator[str]:
     from textsim_db.measures.word_diff import Change
+    from textsim_db.text.distinctions import symbols
 
     for (removed, kept, similarity), parts, *_ in examples:
         differ = [_of_part(part) for part in parts if part.change != Change.SAME]
+        differ = differ or [_of_part(part) for part in parts if symbols(part.a) != symbols(part.b)]
         more = [f"{len(differ) - _SHOWN_PARTS} more"] if len(differ) > _SHOWN_PARTS else []
         what = "; ".join(differ[:_SHOWN_PARTS] + more) or "has the same words"
         yield f"  {similarity:.4f}  {name_of(removed)} {what} (kept: {name_of(kept)})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import secrets
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from enum import StrEnum
@@ -169,6 +170,12 @@ SELECT current_setting('server_version'), current_setting('server_version_num'):
     pg_catalog.pg_is_in_recovery()
 """
 # The schema's owner, and the rights that textsim.grant_reader and textsim.grant_writer give.
+_PROBLEMS: Final[LiteralString] = """
+SELECT c.name, p.problem FROM textsim.corpus c CROSS JOIN LATERAL textsim._corpus_problems(c) p (problem)
+WHERE pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.document_' || c.id), 'SELECT')
+    AND c.name NOT LIKE 'textsim temporary %'
+ORDER BY c.name, p.problem
+"""
 _RIGHTS: Final[LiteralString] = """
 SELECT pg_catalog.pg_has_role(n.nspowner, 'USAGE'),
     pg_catalog.has_table_privilege('textsim.pending', 'INSERT'),
@@ -319,6 +326,7 @@ def _schema_findings(
     else:
         yield ok(f"schema textsim at revision {revision}, which serves this version")
         yield _rights_finding(connection, role)
+        yield from _problem_findings(connection)
 
 
 def _corpus_findings(engine: Engine) -> Iterator[Finding]:
@@ -334,6 +342,17 @@ def _corpus_findings(engine: Engine) -> Iterator[Finding]:
                 yield fault(detail, remedy)
             except CorpusNotFound:  # dropped meanwhile
                 continue
+
+
+def _problem_findings(connection: Connection) -> Iterator[Finding]:
+    """Yield why changes of attached tables are missed or wait."""
+    from psycopg.errors import InsufficientPrivilege
+
+    with suppress(InsufficientPrivilege):
+        for name, problem in connection.execute(_PROBLEMS).fetchall():
+            fact, _, remedy = problem.partition("; ")
+            name = shown(name)
+            yield fault(f'corpus "{name}": {fact}', remedy or f"textsim status {shlex.quote(name)}")
 
 
 def _rights_finding(connection: Connection, role: str) -> Finding:

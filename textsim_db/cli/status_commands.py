@@ -115,7 +115,9 @@ def status(
         message = f"a change has waited for {lag:,.1f} s, longer than {max_lag:g} s"
         print_message(message, logging.WARNING)
         raise typer.Exit(1)
-    if not sample.workers and any(s.status.pending or s.status.outdated for s in sample.states):
+    # A table with a problem does not wait for more workers.
+    waiting = [s.status for s in sample.states if not s.status.problems]
+    if not sample.workers and any(status.pending or status.outdated for status in waiting):
         message = "no worker is connected, and changes wait; to start a worker: textsim worker"
         print_message(message, logging.WARNING)
     elif lag > _LATE_SECONDS and not problems:

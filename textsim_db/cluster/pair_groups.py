@@ -22,7 +22,7 @@ from textsim_db.compare.packed_pairs import documents_of, is_among, left_of, pac
 from textsim_db.errors import InputError, shown
 from textsim_db.results import Cluster
 from textsim_db.results.html import ResultList
-from textsim_db.settings.check_values import is_number
+from textsim_db.settings.check_values import is_number, several_items
 from textsim_db.settings.named_values import Linkage, LinkageName, check_linkage
 from textsim_db.text.numba_compiler import Int64Array
 
@@ -49,7 +49,7 @@ def group_pairs(
             pairs never counts.
 
     Raises:
-        ConfigurationError: the linkage is unknown.
+        ConfigurationError: the linkage is unknown, or `pairs` or `order` is one value or a frame.
         InputError: a pair is not as above, has one key twice, or has a key that is not in order.
 
     Examples:
@@ -62,7 +62,7 @@ def group_pairs(
     similarities: dict[tuple[Key, Key], float]
     places: dict[Key, int]
     similarities, places = _read(pairs)
-    numbers = _numbered(places, None if order is None else list(order))
+    numbers = _numbered(places, _order(order))
     keys = list(numbers)
     left = np.array([numbers[a] for a, _ in similarities], np.int64)
     right = np.array([numbers[b] for _, b in similarities], np.int64)
@@ -71,16 +71,20 @@ def group_pairs(
     return ResultList(sorted(clusters, key=lambda cluster: (-len(cluster.keys), cluster.keys)))
 
 
+def _order(order: Any) -> list[Any] | None:
+    expected = "order takes the keys of several documents, such as [a, b]"
+    return None if order is None else list(several_items(order, expected))
+
+
 def _read(pairs: Iterable[tuple[Any, ...]]) -> tuple[dict[tuple[Any, Any], float], dict[Any, int]]:
     """Return the similarity of each pair, and for each key the place of its first pair."""
-    if hasattr(pairs, "columns"):
-        raise InputError(
-            f"the pairs are a {type(pairs).__name__}; give its rows, such as frame.iter_rows() of "
-            "Polars or frame.itertuples(index=False) of pandas"
-        )
+    expected = (
+        "group_pairs() takes several pairs, such as [(a, b)], frame.iter_rows() of Polars or "
+        "frame.itertuples(index=False) of pandas"
+    )
     similarities: dict[tuple[Any, Any], float] = {}
     places: dict[Any, int] = {}
-    for place, pair in enumerate(pairs, start=1):
+    for place, pair in enumerate(several_items(pairs, expected), start=1):
         if isinstance(pair, str | bytes) or not hasattr(pair, "__len__") or len(pair) not in (2, 3):
             _refuse(place, pair, "expected (a, b) or (a, b, similarity)")
         a, b, similarity = (*pair, 1.0)[:3]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textsim_db.db.store import CurrentStore, Store
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, MeasureError
-from textsim_db.settings.check_values import check_count, check_threshold
+from textsim_db.settings.check_values import check_count, check_threshold, several_items
 from textsim_db.settings.corpus_settings import AUTO, CorpusConfig
 from textsim_db.write import document_inputs
 from textsim_db.write.document_inputs import Key, Scope
@@ -95,11 +95,12 @@ class CheckedArguments:
         if scope is None or isinstance(scope, Scope):
             part = part_only(self._part(scope))
             return None if part is None else part.repeat(count)
-        if len(scope) != count:
+        scopes = list(several_items(scope, "scope is one scope, or several such as [scope]"))
+        if len(scopes) != count:
             raise ConfigurationError(
-                f"there are {len(scope)} scopes and {count} texts; expected a scope for each text"
+                f"there are {len(scopes)} scopes and {count} texts; expected a scope for each text"
             )
-        return parts_of_scopes([str(self._scope(each)) for each in scope])
+        return parts_of_scopes([str(self._scope(each)) for each in scopes])
 
     def _language(self, language: str | None) -> str | None:
         if language is None:

@@ -27,8 +27,8 @@ from textsim_db.settings.check_values import (
     check_count,
     check_duration,
     check_flag,
-    check_several,
     check_threshold,
+    several_items,
 )
 from textsim_db.settings.named_values import (
     LinkageName,
@@ -213,7 +213,11 @@ class ClusterMethods(CheckedArguments):
         """
         from textsim_db.read import list_clusters
 
-        keys = [[self._key(key) for key in cluster] for cluster in clusters]
+        expected = "inspect_keys() takes the keys of several clusters, such as [[a, b]]"
+        keys = [
+            [self._key(key) for key in several_items(cluster, expected)]
+            for cluster in several_items(clusters, expected)
+        ]
         inspected = self._current.search(list_clusters.inspect_keys, keys, self.config.threshold)
         return ResultList(inspected)
 
@@ -241,7 +245,9 @@ class ClusterMethods(CheckedArguments):
         from textsim_db.measures import explanation
         from textsim_db.read import stored_documents
 
-        given = iter(pairs)
+        given = iter(
+            several_items(pairs, "differences() takes several pairs of keys, such as [(a, b)]")
+        )
         while part := [self._two_keys(pair) for pair in islice(given, _COMPARED_AT_ONCE)]:
             keys = list(dict.fromkeys(key for pair in part for key in pair))
             forms = self._current.read(stored_documents.forms, keys)
@@ -283,9 +289,9 @@ class ClusterMethods(CheckedArguments):
 
         keys: Any = cluster.keys if isinstance(cluster, Cluster) else cluster
         kept = cluster.kept if isinstance(cluster, Cluster) else None
-        check_several(keys, "explain_cluster() takes a cluster, or several keys such as [a, b]")
+        expected = "explain_cluster() takes a cluster, or several keys such as [a, b]"
         check_count(most, "most", 1, 2**31)
-        stored = list(dict.fromkeys(self._key(key) for key in keys))
+        stored = list(dict.fromkeys(self._key(key) for key in several_items(keys, expected)))
         if not stored:
             raise ConfigurationError("the cluster is empty; expected the keys of documents")
         key = kept or stored[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack, overload
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from textsim_db.cluster.linkages import Ranked
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.corpus.loaded_texts import LoadedTexts, key_of
 from textsim_db.errors import DocumentError, suggest_settings
+from textsim_db.files.read_frame import ArrowTable
+from textsim_db.files.several_texts import KeyedTexts, keyed_texts
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.results import Cluster, Pair, Refusal
+from textsim_db.results import Cluster, Pair
 from textsim_db.results.html import ResultList
 from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings, Settings
 from textsim_db.settings.named_values import LinkageName, check_linkage
@@ -30,12 +32,26 @@ def pairs(  # type: ignore[overload-overlap]
 
 
 @overload
+def pairs(
+    texts: ArrowTable,
+    *,
+    text: str | None = None,
+    key: str | None = None,
+    **settings: Unpack[Settings],
+) -> ResultList[Pair[Any]]: ...
+
+
+@overload
 def pairs(texts: Iterable[str], **settings: Unpack[Settings]) -> ResultList[Pair[int]]: ...
 
 
 @suggest_settings(*PAIR_SETTINGS)
 def pairs(
-    texts: Mapping[Any, str] | Iterable[str], **settings: Unpack[Settings]
+    texts: Mapping[Any, str] | Iterable[str] | ArrowTable,
+    *,
+    text: str | None = None,
+    key: str | None = None,
+    **settings: Unpack[Settings],
 ) -> ResultList[Pair[Any]]:
     """Return all pairs of similar texts, each once and verified exactly, best first.
 
@@ -44,18 +60,23 @@ def pairs(
 
     Args:
         texts: the texts, which their places name in the result, from 0 on; or a mapping of keys to
-            texts, with keys that are all texts or all integers.
+            texts, with keys that are all texts or all integers. Also a column of texts, where the index
+            of a Series of pandas has the keys; or a data frame of pandas or Polars, or a table with the
+            Arrow PyCapsule interface, which needs PyArrow.
+        text: the name of the frame's column of texts.
+        key: the name of the frame's column of unique keys; by default the places of the rows name them.
         **settings: fields of CorpusSettings that say which texts match, such as threshold.
 
     Raises:
-        ConfigurationError: a setting is unknown or out of range.
+        ConfigurationError: a setting is unknown or out of range, `texts` is a single text or has no
+            order, a column is missing, or a key comes twice.
         DocumentError: a text cannot be compared, for example because it is None.
 
     Examples:
         >>> textsim_db.pairs(["Rain in the north on Monday.", "Rain in the north, on Monday!", "Sun."])
         [Pair(a=0, b=1, similarity=1.0)]
     """
-    documents = _KeyedTexts.of(texts)
+    documents = keyed_texts(texts, "pairs", text, key)
     join = _join(documents, settings, for_merges=False)
     matching = [
         Pair(documents.keys[a], documents.keys[b], similarity)
@@ -78,14 +99,28 @@ def clusters(  # type: ignore[overload-overlap]
 
 @overload
 def clusters(
+    texts: ArrowTable,
+    linkage: LinkageName = "single",
+    *,
+    text: str | None = None,
+    key: str | None = None,
+    **settings: Unpack[Settings],
+) -> ResultList[Cluster[Any]]: ...
+
+
+@overload
+def clusters(
     texts: Iterable[str], linkage: LinkageName = "single", **settings: Unpack[Settings]
 ) -> ResultList[Cluster[int]]: ...
 
 
 @suggest_settings(*PAIR_SETTINGS)
 def clusters(
-    texts: Mapping[Any, str] | Iterable[str],
+    texts: Mapping[Any, str] | Iterable[str] | ArrowTable,
     linkage: LinkageName = "single",
+    *,
+    text: str | None = None,
+    key: str | None = None,
     **settings: Unpack[Settings],
 ) -> ResultList[Cluster[Any]]:
     """Return the clusters of similar texts, the largest first; each has two texts or more.
@@ -93,13 +128,13 @@ def clusters(
     It needs no database. The clusters are those of a corpus with these settings.
 
     Args:
-        texts: as for pairs().
+        texts: as for pairs(), and so are text and key.
         linkage: how pairs make clusters, as in Corpus.clusters(). With "kept", the first text of a
             cluster is considered first.
         **settings: as for pairs().
 
     Raises:
-        ConfigurationError: the linkage or a setting is unknown or out of range.
+        ConfigurationError: as pairs(), or the linkage is unknown.
         DocumentError: a text cannot be compared, for example because it is None.
 
     Examples:
@@ -107,7 +142,7 @@ def clusters(
         [Cluster(keys=('a', 'b'), weakest=1.0, kept=None)]
     """
     how = check_linkage(linkage)
-    documents = _KeyedTexts.of(texts)
+    documents = keyed_texts(texts, "clusters", text, key)
     groups = linkages.groups(_join(documents, settings, for_merges=True), how, _in_order)
     similar = [group.with_keys(documents.keys.__getitem__) for group in groups]
     return ResultList(sorted(similar, key=lambda cluster: (-len(cluster.keys), cluster.keys)))
@@ -116,29 +151,11 @@ def clusters(
 _in_order: Ranked = np.sort
 
 
-class _KeyedTexts(NamedTuple):
-    """Texts in the order of their keys."""
-
-    keys: Any
-    """By number: the key."""
-    texts: Iterable[str]
-
-    @classmethod
-    def of(cls, texts: Any) -> _KeyedTexts:
-        if isinstance(texts, Mapping):
-            keys = sorted(texts)
-            return cls(keys, (texts[key] for key in keys))
-        return cls(range(2**31), texts)
-
-    def name_of(self, refusal: Refusal) -> str:
-        return f"text {self.keys[int(refusal.key)]!r:.100}: {refusal.reason}"
-
-
-def _join(documents: _KeyedTexts, settings: Settings, for_merges: bool) -> Join:
+def _join(documents: KeyedTexts, settings: Settings, for_merges: bool) -> Join:
     chosen = CorpusSettings(**settings)
     criterion = Criterion(JACCARD, chosen.threshold, for_merges=for_merges)
     loaded = LoadedTexts(with_lists(chosen).complete(), for_merges)
     for batch in loaded.read((key_of(n), text) for n, text in enumerate(documents.texts)):
         for refusal in batch.refused:
-            raise DocumentError(documents.name_of(refusal))
+            raise DocumentError(f"{documents.name_of(int(refusal.key))}: {refusal.reason}")
     return Join(loaded.host(), criterion)

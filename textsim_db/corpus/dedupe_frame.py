@@ -15,7 +15,7 @@ from textsim_db.files import read_frame
 from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
 from textsim_db.results import AddReport, Refusal
 from textsim_db.results.html import ResultList, count, facts, output, rows_as_table
-from textsim_db.settings.check_values import check_count
+from textsim_db.settings.check_values import check_count, several_items
 from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings, Settings
 from textsim_db.settings.named_values import Linkage, LinkageName, check_linkage
 from textsim_db.settings.progress_bar import showing
@@ -132,11 +132,12 @@ def dedupe_frame(
         >>> unique["id"].to_list(), list(report.removed)
         ([1], [RemovedRow(key=2, kept=1, corpus=None, document=None, similarity=1.0)])
     """
-    corpora = [against] if isinstance(against, Corpus) else list(against)
+    expected = (
+        f'against is {against!r:.100}; expected a corpus such as db.corpus("news"), or several'
+    )
+    corpora = [against] if isinstance(against, Corpus) else list(several_items(against, expected))
     if not all(isinstance(corpus, Corpus) for corpus in corpora):
-        raise ConfigurationError(
-            f'against is {against!r:.100}; expected a corpus such as db.corpus("news"), or several'
-        )
+        raise ConfigurationError(expected)
     rule = _rule(keep, linkage, bool(scope), corpora, settings)
     rule = rule._replace(keep_up_to=check_count(keep_up_to, "keep_up_to", 1, 2**63 - 1))
     if not read_frame.is_frame(frame):

@@ -15,7 +15,7 @@ from textsim_db.errors import ConfigurationError, DuplicateError
 from textsim_db.files.arrow_results import Results
 from textsim_db.read import statements
 from textsim_db.results import AddReport, Answer, DoubtfulPair, Judgement, Outcome
-from textsim_db.settings.check_values import check_raised, check_several
+from textsim_db.settings.check_values import check_raised, several_items
 from textsim_db.settings.named_values import VerdictName
 from textsim_db.settings.progress_bar import showing
 from textsim_db.write import document_inputs, judge_pairs, remove_documents
@@ -171,13 +171,14 @@ class DocumentMethods(CheckedArguments):
 
         Raises:
             ConfigurationError: `keys` is a single key.
+            DocumentError: a key is of a wrong type.
 
         Examples:
             >>> corpus.remove(["recipe", "no such key"])
             1
         """
-        check_several(keys, "remove() takes several keys, such as [key]")
-        return self._current.write(remove_documents.remove, keys)
+        several = several_items(keys, "remove() takes several keys, such as [key]")
+        return self._current.write(remove_documents.remove, several)
 
     def expire(self, progress: Callable[[int], None] | bool | None = None) -> int:
         """Remove the documents whose time is over, and return how many were removed.
@@ -232,6 +233,16 @@ class DocumentMethods(CheckedArguments):
         return stored is not None and bool(
             self._current.read(_value, statements.HAS_DOCUMENT, stored)
         )
+
+
+def _given_judgement(judgement: Any, place: str) -> judge_pairs.GivenJudgement:
+    # A str of three characters could be unpacked, too.
+    if not isinstance(judgement, tuple | list) or not 3 <= len(judgement) <= 6:
+        raise ConfigurationError(
+            f"{place} is {judgement!r:.100}; expected (a, b, verdict), and if you like note, source and "
+            "confidence"
+        )
+    return judge_pairs.GivenJudgement(*judgement)
 
 
 def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
@@ -314,8 +325,12 @@ class JudgementMethods(CheckedArguments):
             >>> [(judgement.a, judgement.verdict) for judgement in corpus.judgements()]
             [('monday', 'different'), ('recipe', 'unsure')]
         """
-        given = [judge_pairs.GivenJudgement(*judgement) for judgement in judgements]
         names = place_of or "judgement {}".format
+        expected = "judge_many() takes several judgements, such as [(a, b, verdict)]"
+        given = [
+            _given_judgement(judgement, names(number))
+            for number, judgement in enumerate(several_items(judgements, expected))
+        ]
         return self._current.loaded().read(judge_pairs.judge, given, replace, names)
 
     def unjudge(self, a: Key, b: Key) -> bool:

@@ -204,9 +204,13 @@ class LoadedTexts:
         """Return the part of each document; None without scopes."""
         return self._parts.values[self._text_of.values] if self.config.scoped else None
 
+    def text_numbers(self, numbers: Int64Array) -> Int64Array:
+        """Return the number of the text of each of these documents; equal words have one number."""
+        return self._text_of.values[np.searchsorted(self.numbers(), numbers)]
+
     def forms(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return the normal forms of documents by their numbers, which are sorted."""
-        texts = self._text_of.values[np.searchsorted(self.numbers(), numbers)].tolist()
+        texts = self.text_numbers(np.array(numbers, np.int64)).tolist()
         bounds = self._offsets.values
         rows = [self._tokens.values[bounds[text] : bounds[text + 1]] for text in texts]
         if self.config.shingle.unit == "char":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
+from typing import Any
 
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, Misfit
 from textsim_db.results import (
     Contamination,
     PartialMatch,
@@ -14,7 +15,8 @@ from textsim_db.results import (
     SharedPassage,
 )
 from textsim_db.results.html import ResultList
-from textsim_db.write.document_inputs import Key, Scope
+from textsim_db.text.storable_text import wrong_value
+from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
 
 
 class PassageMethods(CheckedArguments):
@@ -157,10 +159,13 @@ class PassageMethods(CheckedArguments):
 
     def contamination(
         self,
-        records: Iterable[tuple[Key, str]],
+        records: Documents,
         min_words: int | None = None,
         scope: Scope | None = None,
         max_documents: int | None = None,
+        *,
+        key: str | None = None,
+        text: str | None = None,
     ) -> Generator[Contamination, None, None]:
         """Yield what each record of a test set shares with the documents, in the order of the records.
 
@@ -168,7 +173,10 @@ class PassageMethods(CheckedArguments):
         search.
 
         Args:
-            records: pairs of key and text, which are read as they are needed.
+            records: pairs of key and text, which are read as they are needed; or what add_many() takes:
+                a mapping of key to text, or with `key` and `text` a frame or records.
+            key: the name of the column, or the member of a record, that holds the keys.
+            text: the name of the column, or the member of a record, that holds the texts.
 
         Raises:
             DocumentError: a text could not be stored, for example because of a NUL character.
@@ -186,7 +194,7 @@ class PassageMethods(CheckedArguments):
         """
         from textsim_db.read import find_passages
 
-        texts, part = map(_key_and_text, records), self._part(scope)
+        texts, part = map(_key_and_text, stream_documents(records, key, text)), self._part(scope)
         limit = checked_count(max_documents, "max_documents")
         yield from self._current.loaded().stream(
             find_passages.contamination, texts, min_words, limit, part
@@ -241,7 +249,7 @@ class PassageMethods(CheckedArguments):
             find_passages.least_words(self._current.loaded().store, min_words)
 
 
-def _key_and_text(record: tuple[Key, str]) -> tuple[str, str]:
+def _key_and_text(record: Any) -> tuple[str, str]:
     # A mapping or a string of two characters could be unpacked, too.
     if not isinstance(record, tuple | list):
         raise ConfigurationError(
@@ -253,4 +261,6 @@ def _key_and_text(record: tuple[Key, str]) -> tuple[str, str]:
             f"a record has {len(record)} values; expected its key and its text"
         )
     key, text = record
+    if isinstance(key, Misfit):
+        raise wrong_value(key, "key", "str, an integer or a UUID")
     return str(key), text

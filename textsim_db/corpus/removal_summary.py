@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum, auto
 from typing import NamedTuple
 from unicodedata import normalize
 
 import numpy as np
 
 from textsim_db.errors import MeasureError
-from textsim_db.measures.word_diff import Part, differences, tokens_of_form
+from textsim_db.measures.word_diff import Change, Part, differences, tokens, tokens_of_form
+from textsim_db.text.distinctions import may_be_numeral
 
 TENTHS = 10
 MOST_ALIGNED = 300
@@ -41,6 +43,17 @@ class Removal(NamedTuple):
     """The similarity of the two documents."""
 
 
+class Likeness(IntEnum):
+    """How alike the texts of a removed document and of the kept one are."""
+
+    OTHER_WORDS = auto()
+    """The words, or their order, differ; or may, with a document of a corpus."""
+    SAME_WORDS = auto()
+    """Other characters differ, such as symbols, or words that do not count."""
+    COPY = auto()
+    """The texts are equal."""
+
+
 class Example(NamedTuple):
     """A removed document, compared word by word."""
 
@@ -52,6 +65,19 @@ class Example(NamedTuple):
     begins_otherwise: bool
     """Whether the first words differ, such as a name or a title."""
 
+    @property
+    def differs(self) -> bool:
+        """Whether a word, the order of words or a symbol differs."""
+        return bool(self.distinctions) or any(part.change != Change.SAME for part in self.parts)
+
+    def numerals(self) -> set[str]:
+        """Return the words that differ, if they are numerals."""
+        if "numerals" not in self.distinctions:
+            return set()
+        changed = [part for part in self.parts if part.change != Change.SAME]
+        words = {token.word for part in changed for text in part[1:] for token in tokens(text)}
+        return {word for word in words if may_be_numeral(word)}
+
 
 class RemovalSummary(NamedTuple):
     """The similarities and the differences of removed documents."""
@@ -59,13 +85,17 @@ class RemovalSummary(NamedTuple):
     tenths: list[int]
     """The documents by tenth of similarity: of 0 to below 0.1 first, of 1 last."""
     compared: int
-    """The documents whose words were compared with those of the kept document."""
+    """The documents whose words were compared with those of the kept document; copies are not."""
+    differing: int
+    """The compared documents of which a word, the order of words or a symbol differs."""
     distinctions: dict[str, int]
     """By a kind of words, the number of compared documents that differ only in such words."""
+    numerals: list[str]
+    """The numerals in which compared documents differ."""
     begin_otherwise: int
     """The compared documents that begin with other words, such as a name or a title."""
     lowest: list[Example]
-    """The least similar ones."""
+    """The least similar ones; of equally similar ones, those that differ come first."""
     largest: list[Example]
     """Documents of the largest cluster, the least similar first."""
     largest_size: int
@@ -88,25 +118,42 @@ def similar_scopes(scopes: Iterable[str]) -> list[tuple[str, ...]]:
 
 def summarize(
     removals: Sequence[Removal],
+    likeness: Mapping[int, Likeness],
     forms_of: Callable[[Collection[AnyDocument]], dict[AnyDocument, str]],
+    texts_of: Callable[[Collection[int]], Mapping[int, str]],
 ) -> RemovalSummary:
-    """Return what was removed; forms_of: returns the normal forms of some documents."""
-    ordered = sorted(removals, key=lambda removal: (removal.similarity, removal.number))
+    """Return what was removed.
+
+    likeness: by the number of the removed document. forms_of: returns the normal forms of some
+    documents. texts_of: returns the texts of some documents, which are read again.
+    """
+    ordered = sorted(
+        removals,
+        key=lambda removal: (removal.similarity, likeness[removal.number], removal.number),
+    )
+    different = [each for each in ordered if likeness[each.number] != Likeness.COPY]
     tenths = Counter(tenth_of(removal.similarity) for removal in ordered)
     sizes = Counter(removal.kept for removal in sorted(removals))
     largest = max(sizes, key=sizes.__getitem__, default=-1)
     of_largest = [removal for removal in ordered if removal.kept == largest][:_SHOWN_EXAMPLES]
-    chosen = np.linspace(0, len(ordered) - 1, min(len(ordered), MOST_ALIGNED)).astype(np.int64)
-    sample = [ordered[place] for place in chosen.tolist()]
+    most = min(len(different), MOST_ALIGNED)
+    chosen = np.linspace(0, len(different) - 1, most).astype(np.int64)
+    sample = [different[place] for place in chosen.tolist()]
     wanted = {*sample, *ordered[:_SHOWN_EXAMPLES], *of_largest}
     forms = forms_of({document for removal in wanted for document in removal[:2]})
-    examples = {example.removal: example for example in _compared(wanted, forms)}
+    # A normal form has no symbols.
+    read_again = [each for each in wanted if likeness[each.number] == Likeness.SAME_WORDS]
+    numbers = {number for each in read_again for number in each[:2] if isinstance(number, int)}
+    texts = texts_of(numbers) if numbers else {}
+    examples = {example.removal: example for example in _compared(wanted, forms, texts)}
     compared = [examples[removal] for removal in sample if removal in examples]
     kinds = Counter(kind for each in compared for kind in each.distinctions)
     return RemovalSummary(
         [tenths[tenth] for tenth in range(TENTHS + 1)],
         len(compared),
+        sum(each.differs for each in compared),
         dict(sorted(kinds.items())),
+        sorted(set().union(*(each.numerals() for each in compared))),
         sum(each.begins_otherwise for each in compared),
         [examples[removal] for removal in ordered[:_SHOWN_EXAMPLES] if removal in examples],
         [examples[removal] for removal in of_largest if removal in examples],
@@ -114,10 +161,16 @@ def summarize(
     )
 
 
-def _compared(removals: set[Removal], forms: dict[AnyDocument, str]) -> Iterator[Example]:
+def _compared(
+    removals: set[Removal], forms: dict[AnyDocument, str], texts: Mapping[int, str]
+) -> Iterator[Example]:
     """Yield removals with their differences; texts of millions of words may be too long to align."""
     for removal in removals:
-        kept, removed = (tokens_of_form(forms[place]) for place in (removal.kept, removal.number))
+        ends = removal.kept, removal.number
+        if all(isinstance(place, int) and place in texts for place in ends):
+            kept, removed = (tokens(texts[int(place)]) for place in ends)  # type: ignore[arg-type]
+        else:
+            kept, removed = (tokens_of_form(forms[place]) for place in ends)
         starts = [[token.word for token in each[:_FIRST_WORDS]] for each in (kept, removed)]
         try:
             parts, distinctions = differences(kept, removed)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +26,7 @@ from textsim_db.corpus.judged_records import JudgedDocuments, judged_pairs
 from textsim_db.corpus.loaded_texts import KeyedText, LoadedTexts, key_of
 from textsim_db.corpus.removal_summary import (
     AnyDocument,
+    Likeness,
     Removal,
     RemovalSummary,
     StoredDocument,
@@ -154,12 +155,14 @@ def deduplicate(
     against: Sequence[Corpus] = (),
     judgements: Callable[[], list[JudgedDocuments]] | None = None,
     memory: int | None = None,
+    texts_of: Callable[[Collection[int]], Mapping[int, str]] = lambda numbers: {},
 ) -> Deduplication:
     """Find the documents to remove; documents are numbered from 0.
 
     progress is called as by Corpus.add_many. against: corpora whose documents stand, before all others;
     a document that matches one of them is removed. judgements: called after the documents were read.
-    memory: as for LoadedTexts. Raises ConfigurationError if two values cannot be compared.
+    memory: as for LoadedTexts. texts_of: reads some documents again, for the summary. Raises
+    ConfigurationError if two values cannot be compared.
     """
     numbered = _Numbered(documents, with_values=rule.preference.column is not None)
     stored = StoredMatches(numbered, against)
@@ -200,10 +203,25 @@ def deduplicate(
         [(int(refusal.key), refusal.reason) for refusal in report.refused],
         report.without_words,
         stored_sizes(against, removals),
-        summarize(removals, forms_of),
+        summarize(removals, _likeness(removals, loaded, numbered), forms_of, texts_of),
         also_kept,
         similar_scopes(numbered.scopes),
     )
+
+
+def _likeness(
+    removals: list[Removal], loaded: LoadedTexts, numbered: _Numbered
+) -> dict[int, Likeness]:
+    """Return how alike the texts of each removed document and of its kept document are."""
+    likeness = {removal.number: Likeness.OTHER_WORDS for removal in removals}
+    pairs = [removal[:2] for removal in removals if isinstance(removal.kept, int)]
+    removed, kept = np.array(pairs, np.int64).reshape(-1, 2).T
+    hashes = np.frombuffer(numbered.hashes, np.int64)
+    have_same_words = loaded.text_numbers(removed) == loaded.text_numbers(kept)
+    are_copies = hashes[removed] == hashes[kept]
+    for number, is_copy in zip(removed[have_same_words], are_copies[have_same_words], strict=True):
+        likeness[int(number)] = Likeness.COPY if is_copy else Likeness.SAME_WORDS
+    return likeness
 
 
 def _more_similar(stored: Removal, other: Removal | None) -> Removal:
@@ -274,6 +292,8 @@ class _Numbered:
 
     def __init__(self, documents: Iterable[Document], with_values: bool) -> None:
         self.lengths = array("q")
+        self.hashes = array("q")
+        """The hash of each text in this process."""
         self.values: list[Any] = []
         self.scopes: set[str] = set()
         self._documents = documents
@@ -282,6 +302,7 @@ class _Numbered:
     def __iter__(self) -> Iterator[tuple[str, str, str | None]]:
         for number, (text, value, scope) in enumerate(self._documents):
             self.lengths.append(0 if text is None else len(text))
+            self.hashes.append(hash(text))
             if self._with_values:
                 self.values.append(value)
             if isinstance(scope, str):

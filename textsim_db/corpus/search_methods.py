@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError
-from textsim_db.files import arrow_results
 from textsim_db.files.arrow_results import Results
-from textsim_db.files.read_frame import ArrowTable, is_frame
+from textsim_db.files.read_frame import ArrowTable
+from textsim_db.files.several_texts import TextsKind, kind_of_texts, query_texts
 from textsim_db.read import search_on_server
 from textsim_db.results import Candidate, Match, QueryMatch
 from textsim_db.results.html import ResultList
-from textsim_db.settings.check_values import check_count, check_several
+from textsim_db.settings.check_values import check_count
 from textsim_db.settings.named_values import MeasureName
 from textsim_db.write.document_inputs import Key, Scope
 
@@ -123,7 +123,8 @@ class SearchMethods(CheckedArguments):
 
         For a frame or a column of texts it is one table, with a row (query, key, similarity) for each
         match: a frame of pandas or Polars, or a table or a column with the Arrow PyCapsule interface.
-        This needs PyArrow.
+        This needs PyArrow. The column `query` has the index of a Series of pandas; for any other column,
+        the places of the texts.
 
         Args:
             text: the name of the frame's column of texts.
@@ -147,21 +148,19 @@ class SearchMethods(CheckedArguments):
 
         criterion = self._criterion(measure, threshold, language)
         most = checked_count(max_results, "max_results")
-        if arrow_results.is_column(texts) or is_frame(texts):
-            queries = arrow_results.query_texts(texts, text, key)
+        kind = kind_of_texts(texts, "query_many", text, key)
+        if kind in (TextsKind.COLUMN, TextsKind.FRAME):
+            queries = query_texts(texts, kind, text, key)
             parts = self._parts(scope, len(queries.texts))
             columns = self._current.search(search.query_frame, queries, criterion, parts, most)
             return queries.results(*columns)
-        check_several(texts, "query_many() takes several texts, such as [text]")
-        if isinstance(texts, Mapping | Set):
+        if kind is TextsKind.MAPPING:
             raise ConfigurationError(
-                f"query_many() takes texts in an order, such as [text]; it got a {type(texts).__name__}"
+                "query_many() takes texts in an order, such as [text]; it got a "
+                + type(texts).__name__
             )
-        if text is not None or key is not None:
-            raise ConfigurationError("text= and key= name columns of a frame; a list has none")
-        listed: Any = texts
-        if not isinstance(listed, Sequence):
-            listed = list(listed)
+        given: Any = texts
+        listed = list(given)
         parts = self._parts(scope, len(listed))
         results = self._current.search(search.query_many, listed, criterion, parts)
         return ResultList(ResultList(matches[:most]) for matches in results)

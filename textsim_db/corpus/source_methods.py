@@ -13,13 +13,13 @@ from textsim_db.db import stored_corpus
 from textsim_db.errors import ConfigurationError, suggest_settings
 from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
 from textsim_db.results import ChangeReport, Drift, ForgetReport
-from textsim_db.settings.check_values import check_several
-from textsim_db.settings.corpus_settings import CHANGEABLE, RECIPE, Settings
+from textsim_db.settings.check_values import several_items
+from textsim_db.settings.corpus_settings import CHANGEABLE, Settings
 from textsim_db.settings.named_values import Existing, ExistingName, ModeName
 from textsim_db.settings.progress_bar import showing
 from textsim_db.sync import sources
 from textsim_db.sync.sources import ColumnName, TableName, names_of
-from textsim_db.write.document_inputs import Key, Scope, possible_key
+from textsim_db.write.document_inputs import Key, Scope, possible_keys
 
 
 class TableMethods(CheckedArguments):
@@ -93,7 +93,9 @@ class TableMethods(CheckedArguments):
 
         if key is not None and key_columns is not None:
             raise ConfigurationError("key and key_columns are both given; leave one of them out")
-        keys = key_columns or [] if key is None else [key]
+        expected = 'key_columns takes several columns, such as ["day", "id"]'
+        several = [] if key_columns is None else list(several_items(key_columns, expected))
+        keys = several if key is None else [key]
         names = names_of(table, keys, text, scope, time, expires)
         rules = sources.AttachRules(mode, existing, row_filter, replace)
         with showing(progress, "indexing", "rows") as show:
@@ -198,7 +200,7 @@ class RebuildMethods(CheckedArguments):
         from textsim_db.text.stop_words import with_guard_words
         from textsim_db.write import learn_from_sample, rebuild
 
-        is_older = self.config.recipe < RECIPE
+        is_older = self.config.is_older
         if not is_older:
             self._current.load(is_checked=True)
         config = self.config
@@ -246,6 +248,7 @@ class RebuildMethods(CheckedArguments):
                 rebuild has copied so far, and the number to copy.
 
         Raises:
+            DocumentError: a key is of a wrong type.
             ConfigurationError: a row with one of the keys stands in an attached table: delete the row
                 first. Or not one of the four choices was made. Or rebuild() raises it.
 
@@ -257,8 +260,8 @@ class RebuildMethods(CheckedArguments):
 
         stored_keys: list[str] | None = None
         if keys is not None:
-            check_several(keys, "forget() takes several keys, such as [key]")
-            stored_keys = [key for key in map(possible_key, keys) if key is not None]
+            several = several_items(keys, "forget() takes several keys, such as [key]")
+            stored_keys = list(possible_keys(several))
         if all_expired and self.config.keep_for is None:
             raise ConfigurationError(f'corpus "{self.name}" keeps its documents for ever')
         self._current.load()

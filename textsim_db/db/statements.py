@@ -112,6 +112,7 @@ _COLUMNS: Final[LiteralString] = (
     "stop_words, language, stop_words_by_language, is_unique, unique_from, scoped, keep_for, "
     "boilerplate, passages, common_passages, guards, guard_words, golden_signature, golden_buckets, "
     "pg_catalog.to_jsonb(corpus) AS stored, coalesce(origin, id) AS first_id, "
+    "textsim._guard_lists_of(corpus) AS guard_lists, "
     "(extract(epoch FROM keep_for) * 1000000)::bigint AS microseconds_kept, "
     "ARRAY(SELECT pg_catalog.unnest(b.shingle_values) FROM textsim.boilerplate b "
     "WHERE b.corpus_id = corpus.id) AS boilerplate_values, "

@@ -7,8 +7,10 @@ key whose text is shown.
 from __future__ import annotations
 
 import json
+import math
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -17,9 +19,10 @@ from pydantic import Field
 from textsim_db.corpus import Corpus
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, shown
 from textsim_db.measures.word_diff import Change, Part, differences, tokens
-from textsim_db.results import Match, Outcome
+from textsim_db.results import Answer, Match, Outcome
 from textsim_db.review.corpus_documents import CorpusDocuments
 from textsim_db.review.reviewed import Text as DocumentText
+from textsim_db.write.prepare_batches import prepare
 
 MOST_CHARACTERS_OF_TEXT = 1_000_000
 """A longer text is refused before anything computes."""
@@ -33,7 +36,8 @@ _KEYS = ("key", "a", "b")
 _MOST_TRIES = 10
 """How often a text is written if other clients forget its twins before they are read."""
 _EQUAL_WORDS = (
-    "the words are stored already, whatever force says: if a sign differs, write it as a word"
+    "the words are stored already, in this order, whatever force says: if a sign differs, write it as "
+    "a word"
 )
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -201,13 +205,17 @@ class CorpusTools:
         `doubtful`: stored beside matches: compare them, and call `judge`; `sibling`: stored beside
         matches whose numbers, negations or other guarded words differ; `unchanged`. If a twin means
         something else, see its `differs`, and call again with force. Only words are stored, without
-        signs such as > and the point of .5: if a twin has equal words, write such a sign as a word.
+        signs such as > and the point of .5: if a twin has equal words in the same order, write such a
+        sign as a word.
         """
         key = replaces or secrets.token_hex(_RANDOM_BYTES)
         if replaces:
             self._own([replaces])
         for _ in range(_MOST_TRIES):
             answer = self._corpus.add_unique(key, _written(text), self._scope, force=force)
+            if force and answer.outcome is Outcome.TWIN and not self._has_words(answer, text):
+                # Equal shingles in another order; force alone takes them for a copy.
+                answer = self._corpus.add_unique(key, text, self._scope, unique_from=math.inf)
             is_stored = answer.outcome is not Outcome.TWIN
             matches = self._rows(answer.matches, text)
             if is_stored or matches:
@@ -274,6 +282,17 @@ class CorpusTools:
                 row["guards"] = ", ".join(match.differs)
             rows.append(row)
         return rows
+
+    def _has_words(self, answer: Answer, text: str) -> bool:
+        """Return whether a match has the words of a text in their order, so that it is a copy."""
+        document = (answer.matches[0].key, text)
+        scoped = document if self._scope is None else (*document, self._scope)
+        form = prepare([scoped], self._corpus.config).form_of(0)
+        for match in answer.matches:
+            with suppress(DocumentNotFound):  # removed meanwhile
+                if self._corpus.normal_form(match.key) == form:
+                    return True
+        return False
 
     def _own(self, keys: list[str]) -> dict[str, DocumentText]:
         """Return the texts of documents; raises DocumentNotFound if one is not in the scope."""

@@ -101,7 +101,7 @@ class Explanation:
     """Both texts from start to end, as runs of equal and of different words."""
     distinctions: list[str]
     """The kinds of the different words: "dates", "letters", "negations", "numbers", "numerals",
-    "symbols", "units".
+    "order", "symbols", "units".
 
     It is empty if other words differ. Both texts of such a pair may be needed.
     """
@@ -142,7 +142,7 @@ class PairDifferences(NamedTuple):
     """Both texts from start to end, as runs of equal and of different words."""
     distinctions: list[str]
     """The kinds of the different words: "dates", "letters", "negations", "numbers", "numerals",
-    "symbols", "units".
+    "order", "symbols", "units".
 
     It is empty if other words differ.
     """

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError, MeasureError, install_extra
 from textsim_db.measures.by_name import measure_of
-from textsim_db.measures.sets import Sequence, hashable, items_of
+from textsim_db.measures.sets import Sequence, hashable, items_of, several_documents
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import MAX_HASHES
 from textsim_db.sketch.fast_similarity import splitmix64
@@ -143,7 +143,10 @@ def characteristic_matrix(documents: Iterable[Sequence]) -> CharacteristicMatrix
             f"the characteristic matrix needs SciPy: {install_extra('measures')}"
         ) from error
     vocabulary = Vocabulary()
-    rows = [np.unique(vocabulary.encode(document)) for document in documents]
+    rows = [
+        np.unique(vocabulary.encode(each))
+        for each in several_documents(documents, "characteristic_matrix")
+    ]
     offsets = np.zeros(len(rows) + 1, np.int32)
     np.cumsum([len(row) for row in rows], out=offsets[1:])
     indices = np.concatenate([np.empty(0, np.int32), *rows])
@@ -170,7 +173,10 @@ def signature_matrix(
     Raises `ConfigurationError` for other numbers. Leskovec, Rajaraman and Ullman, "Mining of Massive
     Datasets", section 3.3.5.
     """
-    sets = [list(dict.fromkeys(hashable(document))) for document in documents]
+    sets = [
+        list(dict.fromkeys(hashable(each)))
+        for each in several_documents(documents, "signature_matrix")
+    ]
     if functions is not None:
         return _by_functions(sets, list(functions))
     num_hashes = check_count(num_hashes, "num_hashes", 1, MAX_HASHES)
@@ -194,7 +200,10 @@ def pairwise_matrix(
         >>> pairwise_matrix(["ab", "bc"], "jaccard").round(2).tolist()
         [[1.0, 0.33], [0.33, 1.0]]
     """
-    items = [x if isinstance(x, str | Mapping | Set) else list(items_of(x)) for x in documents]
+    items = [
+        x if isinstance(x, str | Mapping | Set) else list(items_of(x))
+        for x in several_documents(documents, "pairwise_matrix")
+    ]
     function = measure_of(measure).function if isinstance(measure, str) else measure
     values = [[function(a, b) for b in items] for a in items]
     return np.array(values, np.float64).reshape(len(items), len(items))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Set
+from collections.abc import Hashable, Iterable, Mapping, Set
 from operator import eq
 from typing import Any, NamedTuple, TypeAlias
 
-from textsim_db.errors import MeasureError
+from textsim_db.errors import ConfigurationError, MeasureError
+from textsim_db.settings.check_values import is_table, plain_items, several_items
 
 Sequence: TypeAlias = Iterable[Hashable]
 Counted: TypeAlias = Sequence | Mapping[Any, float]
@@ -24,14 +25,23 @@ MAX_COUNT = 2**53
 
 def items_of(a: Sequence) -> Iterable[Hashable]:
     """Return the items of a sequence; raise MeasureError if it is not a sequence."""
-    array: Any = a
-    if hasattr(array, "ndim"):
-        if array.ndim != 1:
-            raise MeasureError(f"an array has {array.ndim} dimensions; expected 1")
-        return array.tolist()  # type: ignore[no-any-return]
-    if not isinstance(a, Iterable):
+    if isinstance(a, str):
+        return a
+    dimensions = getattr(a, "ndim", 1)
+    if dimensions != 1:
+        raise MeasureError(f"an array has {dimensions} dimensions; expected 1")
+    if not isinstance(a, Iterable) or is_table(a):
         raise MeasureError(f"expected a sequence of words, characters or integers, not {a!r:.100}")
-    return a
+    items: Iterable[Hashable] = plain_items(a)
+    return items
+
+
+def several_documents(documents: Any, function: str) -> Iterable[Any]:
+    """Return documents, each a sequence, in their order."""
+    expected = f"{function}() takes several documents in an order, such as [a, b]"
+    if isinstance(documents, Mapping | Set):
+        raise ConfigurationError(f"{expected}; it got a {type(documents).__name__}")
+    return several_items(documents, expected)
 
 
 def set_of(a: Sequence) -> Set[Hashable]:
@@ -197,7 +207,7 @@ def bag_of_words(text: str) -> set[str]:
     return set(_words(text))
 
 
-def without_stop_words(text: str, stop_words: Collection[str]) -> list[str]:
+def without_stop_words(text: str, stop_words: Iterable[str]) -> list[str]:
     """Return the words of a text that are not in a list of stop words, in order.
 
     The stop words are brought into normal form first: "Don't" leaves out "don" and "t".
@@ -205,7 +215,10 @@ def without_stop_words(text: str, stop_words: Collection[str]) -> list[str]:
         >>> without_stop_words("The cat and the hat", ["the", "and"])
         ['cat', 'hat']
     """
-    left_out = {word for stop_word in stop_words for word in _words(stop_word)}
+    several = several_items(
+        stop_words, "without_stop_words() takes several stop words, such as [word]"
+    )
+    left_out = {word for stop_word in several for word in _words(stop_word)}
     return [word for word in _words(text) if word not in left_out]
 
 

@@ -13,7 +13,15 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from textsim_db.errors import MeasureError
-from textsim_db.measures.sets import MAX_COUNT, Counted, Sequence, counts_of, items_of, set_of
+from textsim_db.measures.sets import (
+    MAX_COUNT,
+    Counted,
+    Sequence,
+    counts_of,
+    items_of,
+    set_of,
+    several_documents,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -177,7 +185,7 @@ def document_frequencies(documents: Iterable[Sequence]) -> Counter[Hashable]:
         Counter({'b': 2, 'a': 1})
     """
     frequencies: Counter[Hashable] = Counter()
-    for document in documents:
+    for document in several_documents(documents, "document_frequencies"):
         frequencies.update(set_of(document))
     return frequencies
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import groupby, pairwise
@@ -52,11 +53,11 @@ class Differences(NamedTuple):
     """The runs of words."""
     distinctions: list[str]
     """The kinds of the different words: "dates", "letters", "negations", "numbers", "numerals",
-    "symbols", "units".
+    "order", "symbols", "units".
 
     Both texts of such a pair may be needed. If no words differ, but operators, currencies or other
     symbols do, it is "symbols"; so are words with other signs at the end, such as "c" and "c++". It is
-    empty if other words differ.
+    "order" if both have the same words, each as often. It is empty if other words differ.
     """
 
 
@@ -131,9 +132,10 @@ def differences(a: Iterable[Token], b: Iterable[Token]) -> Differences:
     if "negations" in kinds:
         kinds.discard(INFLECTIONS)
     have_words = any(token.word for token in one) and any(token.word for token in other)
-    return Differences(
-        parts, sorted(kinds) if have_words and kinds.isdisjoint({"", INFLECTIONS}) else []
-    )
+    if have_words and kinds.isdisjoint({"", INFLECTIONS}):
+        return Differences(parts, sorted(kinds))
+    have_same_words = Counter(token.word for token in one) == Counter(token.word for token in other)
+    return Differences(parts, ["order"] if have_same_words else [])
 
 
 def _are_written_alike(pair: tuple[bool, str, str]) -> bool:

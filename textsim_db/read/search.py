@@ -24,7 +24,7 @@ from textsim_db.db.engine import autocommit, read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError, DocumentError, DocumentNotFound
-from textsim_db.files.arrow_results import QueryTexts
+from textsim_db.files.several_texts import QueryTexts
 from textsim_db.measures.by_name import CONTAINMENT, JACCARD
 from textsim_db.read import statements
 from textsim_db.read.find_candidates import (

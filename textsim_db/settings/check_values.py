@@ -6,10 +6,11 @@ import math
 import operator
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from datetime import timedelta
 from decimal import Decimal
 from numbers import Real
+from typing import Any
 
 from textsim_db.errors import ConfigurationError
 
@@ -123,11 +124,39 @@ def check_count(value: int, name: str, low: int, high: int) -> int:
     return number
 
 
-def check_several(values: object, expected: str) -> None:
-    """Raise ConfigurationError unless the values are an iterable other than a str or a data frame.
+def is_column(value: Any) -> bool:
+    """Say whether this is a column of values, such as a Series or a pyarrow.ChunkedArray."""
+    has_list = hasattr(value, "to_list") or hasattr(value, "to_pylist")
+    return has_list and not hasattr(type(value), "columns")
 
-    A str would yield its characters, and a data frame the names of its columns.
+
+def is_table(value: Any) -> bool:
+    """Say whether this has columns: a frame, also a lazy one, or a table of Arrow."""
+    kind = type(value)  # a lazy frame computes its columns, and warns of that
+    if isinstance(value, Generator) or is_column(value):  # results are a generator of rows
+        return False
+    return hasattr(kind, "columns") or hasattr(kind, "__arrow_c_stream__")
+
+
+def plain_items(values: Any) -> Any:
+    """Return the items of a column or an array as objects of Python, and any other value as it is.
+
+    Items of Arrow equal no str.
     """
-    is_one = isinstance(values, str | bytes | bytearray | memoryview) or hasattr(values, "columns")
-    if is_one or not isinstance(values, Iterable):
+    for method in ("to_pylist", "to_list", "tolist") if not is_table(values) else ():
+        if hasattr(values, method) and getattr(values, "ndim", 1) == 1:
+            return getattr(values, method)()
+    return values
+
+
+def several_items(values: Any, expected: str) -> Iterable[Any]:
+    """Return the items of several values; raise ConfigurationError if it is one value, or a frame.
+
+    Every function that takes several texts, keys or pairs calls this. A str would yield its
+    characters, bytes would yield numbers, and a frame the names of its columns.
+    """
+    is_one = isinstance(values, str | bytes | bytearray | memoryview) or is_table(values)
+    if is_one or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
         raise ConfigurationError(f"{expected}; it got one {type(values).__name__}")
+    items: Iterable[Any] = plain_items(values)
+    return items

@@ -20,6 +20,8 @@ from textsim_db.settings.named_values import Guard, Shingle, check_guards, liste
 
 RECIPE = 3
 """The version of all steps from text to buckets. A change of any step needs a new version."""
+GUARD_LISTS = 1
+"""The version of the lists of negations in text/distinctions, which guards depend on."""
 
 NEWER_VERSION = "use a newer version of textsim-db"
 
@@ -298,6 +300,8 @@ class CorpusConfig(CorpusSettings):
     """How long a document counts after it was last written; None: for ever."""
     recipe: int = RECIPE
     """The version of all steps from text to buckets."""
+    guard_lists: int = field(default=GUARD_LISTS, compare=False, repr=False)
+    """The version of the lists by which the guards of its documents were computed; no setting."""
     common: Any = field(default=None, compare=False, repr=False)
     """The common shingles that an exact corpus has learned, as CommonValues; no setting."""
     common_of_passages: Any = field(default=None, compare=False, repr=False)
@@ -323,10 +327,15 @@ class CorpusConfig(CorpusSettings):
         return probability_of(self.banding, self.threshold, similarity)
 
     def check_recipe(self, name: str) -> None:
-        """Raise `RecipeError` unless this version computes the recipe of the corpus."""
-        if self.recipe != RECIPE:
-            detail, remedy = other_recipe(name, self.recipe)
+        """Raise `RecipeError` unless this version computes the recipe and the guards of the corpus."""
+        if other := other_build(name, self.recipe, self.guard_lists):
+            detail, remedy = other
             raise RecipeError(f"{detail}; what to do: {remedy}")
+
+    @property
+    def is_older(self) -> bool:
+        """Whether only a rebuild makes the corpus one of this version."""
+        return (self.recipe, self.guard_lists) < (RECIPE, GUARD_LISTS)
 
     def check_scope(self, name: str, is_given: bool) -> None:
         """Raise ConfigurationError if a scope is given to a corpus that is not scoped, or missing."""
@@ -443,9 +452,17 @@ def _shown(value: object) -> object:
     return f"{len(value)} words ({', '.join(value[:5])}{rest})"
 
 
-def other_recipe(name: str, recipe: int) -> tuple[str, str]:
-    """Return what is wrong with a corpus of another recipe, and what to do about it."""
-    detail = f'corpus "{name}" was built by recipe {recipe}; this version computes recipe {RECIPE}'
-    if recipe < RECIPE:
-        return detail, f"textsim rebuild {shlex.quote(name)}"
-    return detail, NEWER_VERSION
+def other_build(name: str, recipe: int, guard_lists: int) -> tuple[str, str] | None:
+    """Return what is wrong with a corpus of another recipe or other lists, and what to do about it."""
+    if recipe != RECIPE:
+        detail = f"was built by recipe {recipe}; this version computes recipe {RECIPE}"
+    elif guard_lists != GUARD_LISTS:
+        detail = (
+            f"has guards by version {guard_lists} of the lists of negations; this version of textsim-db "
+            f"has version {GUARD_LISTS}"
+        )
+    else:
+        return None
+    is_older = recipe <= RECIPE and guard_lists <= GUARD_LISTS
+    remedy = f"textsim rebuild {shlex.quote(name)}" if is_older else NEWER_VERSION
+    return f'corpus "{name}" {detail}', remedy

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Literal, NamedTuple
 
 from textsim_db.errors import ConfigurationError, suggestion
+from textsim_db.settings.check_values import several_items
 
 MAX_SHINGLE = 1000
 
@@ -128,7 +129,9 @@ def listed(words: str | Iterable[str]) -> list[str]:
     """Return words that are given as a list, or as one text with commas; an empty text has none."""
     if isinstance(words, str):
         return words.split(",") if words else []
-    return list(words)
+    return list(
+        several_items(words, "expected several words, such as [word], or one str with commas")
+    )
 
 
 def check_guards(guards: str | Iterable[str]) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ from textsim_db.errors import (
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from textsim_db.sync.read_source import StoredSource
+
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = (1.0, 60.0)
@@ -94,6 +96,13 @@ class _Fault(NamedTuple):
         return f"{self.subject.lacks}: {self.reason}"
 
 
+class _Refused(NamedTuple):
+    corpus_id: int
+    source_id: int
+    fault: str
+    """Why the role of the worker must not index the table."""
+
+
 class StepFaults:
     """The faults that one worker has met; its threads share them, and each changes one at a time."""
 
@@ -101,8 +110,8 @@ class StepFaults:
         self._engine = engine
         self._quiet_tries = quiet_tries
         self._by_name: dict[str, _Fault] = {}
-        self._refused: dict[str, str] = {}
-        """The tables that this role must not index, with the reason; another worker may."""
+        self._refused: dict[str, _Refused] = {}
+        """By name: the tables that this role must not index; another worker may."""
 
     @contextmanager
     def attempt(self, subject: Subject) -> Iterator[None]:
@@ -152,12 +161,15 @@ class StepFaults:
             if fault.subject.corpus_id not in corpora:
                 self.clear(fault.subject)
 
-    def refuse(self, name: str, reason: str | None) -> None:
+    def refuse(self, source: StoredSource, reason: str | None) -> None:
         """Note why this role must not index a table; reason is None if it may."""
+        name = source.name
         if reason is None:
             self._refused.pop(name, None)
-        elif self._refused.get(name) != reason:
-            self._refused[name] = reason
+            return
+        refused = _Refused(source.corpus_id, source.id, reason)
+        if self._refused.get(name) != refused:
+            self._refused[name] = refused
             log.error("table %s is not indexed: %s", name, reason, extra={"table": name})
 
     @property
@@ -166,7 +178,8 @@ class StepFaults:
         return any(not fault.is_reported for fault in self._all())
 
     def by_name(self) -> dict[str, str]:
-        return self._refused | {f.subject.name: f.reason for f in self._all() if f.is_reported}
+        refused = {name: each.fault for name, each in self._refused.items()}
+        return refused | {f.subject.name: f.reason for f in self._all() if f.is_reported}
 
     def raise_any(self) -> None:
         """Raise ConfigurationError if a step has a fault; the other steps are done."""
@@ -174,12 +187,13 @@ class StepFaults:
             raise ConfigurationError("; ".join(map(str, faults)))
 
     def report(self) -> list[dict[str, object]]:
-        """Return what textsim.worker stores of the faults, without what only this role must not do."""
-        return [
+        """Return what textsim.worker stores of the faults, and of the tables that this role refuses."""
+        faults: list[dict[str, object]] = [
             {"corpus_id": fault.subject.corpus_id, "fault": str(fault)}
             for fault in self._all()
             if fault.is_reported
         ]
+        return faults + [each._asdict() for each in list(self._refused.values())]
 
     def _all(self) -> list[_Fault]:
         """Return the faults of this moment, which other threads may change meanwhile."""

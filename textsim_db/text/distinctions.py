@@ -102,14 +102,22 @@ wtorek środa czwartek piątek sobota niedziela
 четверг пятница суббота воскресенье
 """
 _NUMERALS = """
-two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand
+two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand
 million first second third fourth fifth sixth seventh eighth ninth tenth
 zwei drei vier fünf sechs sieben acht neun zehn elf zwölf hundert tausend
 deux trois quatre cinq sept huit neuf dix onze douze cent mille
 dos tres cuatro cinco seis siete ocho nueve diez once doce cien mil
 ii iii iv vi vii viii ix xi xii xiii xiv xv xvi xvii xviii xix xx
+xxi xxii xxiii xxiv xxv xxvi xxvii xxviii xxix
+jr sr
 """
 """Numerals in words in English, German, French and Spanish, and Roman ones that are no other word."""
+_NUMERALS_BESIDE_ONE = frozenset(
+    ["i", "v", "x", "l", "one", "eins", "ein", "eine", "un", "une", "uno", "una"]
+)
+"""Words that are numerals if the word in their place in the other text is surely one."""
+_GENERATIONS = frozenset(["jr", "sr", "junior", "senior"])
 _UNITS = """
 mm cm dm m km ft yd mi mg g kg t lb lbs oz ml cl dl l gal pt s ms min h w kw kwh mw v mv a ma hz
 khz mhz ghz kb mb gb tb kib mib gib c f usd eur gbp jpy chf euro euros dollar dollars
@@ -155,9 +163,20 @@ def _kinds_of_words(one: str, other: str) -> set[str]:
             return {"letters"}
         if {one, other} <= set(_UNITS.split()):
             return {"units"}
+        if {one, other} <= _GENERATIONS:
+            return {"numerals"}
+        if kinds <= {"numbers", "numerals", ""} and {one, other} & _NUMERALS_BESIDE_ONE:
+            kinds.discard("")
+            return kinds or {""}
         if "" in kinds and _are_inflected(one, other):
             return {INFLECTIONS}
     return kinds
+
+
+def may_be_numeral(word: str) -> bool:
+    """Say whether a word is a numeral, or is one beside another numeral."""
+    others = _NUMERALS_BESIDE_ONE | _GENERATIONS
+    return _kind(word) == "numerals" or word in others
 
 
 def _are_inflected(one: str, other: str) -> bool:

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from textsim_db.errors import ConfigurationError, install_extra, suggestion
-from textsim_db.settings.check_values import check_several
+from textsim_db.settings.check_values import several_items
 from textsim_db.settings.corpus_settings import AUTO, CorpusConfig, CorpusSettings, WordsByLanguage
 from textsim_db.settings.named_values import check_guards, listed
 from textsim_db.text.distinctions import is_counted
@@ -74,9 +74,9 @@ def stop_words(words: str | Iterable[str]) -> tuple[str, ...]:
     """
     if isinstance(words, str):
         words = _of_language(words)
-    check_several(words, "stop_words takes the code of a language, or several words such as [word]")
+    expected = "stop_words takes the code of a language, or several words such as [word]"
     texts = []
-    for word in words:
+    for word in several_items(words, expected):
         if not isinstance(word, str):
             raise ConfigurationError(f"a stop word is {word!r:.100}; expected a str")
         texts.append(to_bytes(word))

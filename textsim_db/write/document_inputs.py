@@ -19,6 +19,7 @@ from textsim_db.files.read_frame import (
     is_data_frame,
     joined,
 )
+from textsim_db.settings.check_values import several_items
 from textsim_db.text.run_ahead import cut
 from textsim_db.text.storable_text import is_null, wrong_value
 
@@ -77,6 +78,16 @@ def possible_key(key: object) -> str | None:
     with suppress(DocumentError):
         return stored_key(key)
     return None
+
+
+def possible_keys(keys: Iterable[object]) -> Iterator[str]:
+    """Yield the keys that documents can have; raise DocumentError for a key of a wrong type."""
+    for key in keys:
+        if isinstance(key, bool) or not isinstance(key, str | Integral | UUID):
+            raise wrong_value(key, "key", _EXPECTED)
+        stored = possible_key(key)
+        if stored is not None:
+            yield stored
 
 
 Key = str | int | UUID
@@ -152,12 +163,9 @@ _NOTHING = object()
 
 
 def _begin(documents: Any) -> tuple[Any, Iterator[Any]]:
-    is_lazy = frame_method(documents) == ".collect()"  # it has items, and raises for each of them
-    if is_lazy or isinstance(documents, str | _BYTES):
-        raise _unexpected(documents)
     try:
-        items = iter(documents)
-    except TypeError:
+        items = iter(several_items(documents, ""))
+    except ConfigurationError:
         raise _unexpected(documents) from None
     for first in items:
         return first, chain([first], items)

@@ -18,7 +18,7 @@ from textsim_db.errors import CorpusBusy, CorpusChanged
 from textsim_db.results import ForgetReport
 from textsim_db.text.run_ahead import cut
 from textsim_db.write import statements
-from textsim_db.write.document_inputs import BATCH_DOCUMENTS, possible_key
+from textsim_db.write.document_inputs import BATCH_DOCUMENTS, possible_keys
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -34,8 +34,7 @@ PATIENCE_SECONDS = 3.0
 
 def remove(store: Store, keys: Iterable[object]) -> int:
     """Remove documents by key and return how many were removed; unknown keys are skipped."""
-    stored_keys = (key for key in map(possible_key, keys) if key is not None)
-    pieces = cut(stored_keys, BATCH_DOCUMENTS, len)
+    pieces = cut(possible_keys(keys), BATCH_DOCUMENTS, len)
     return sum(_remove_or_retry(store, sorted(set(piece))) for piece in pieces)
 
 

@@ -1,0 +1,184 @@
+"""Several texts: a list, a mapping, a column or a frame; kind_of_texts() decides which."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence, Set
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+from textsim_db.errors import ConfigurationError, DocumentError, Misfit, shown
+from textsim_db.files.arrow_results import ResultColumns, Results
+from textsim_db.files.read_frame import (
+    ColumnNames,
+    check_texts,
+    checked_names,
+    frame_rows,
+    has_strings,
+    import_pyarrow,
+    is_data_frame,
+    is_frame,
+    open_stream,
+)
+from textsim_db.results import QueryMatch
+from textsim_db.settings.check_values import is_column, several_items
+from textsim_db.text.storable_text import is_null, wrong_value
+
+
+class TextsKind(Enum):
+    """What several texts are given as."""
+
+    LIST = auto()
+    """Any iterable; the places of the texts name them, from 0 on."""
+    MAPPING = auto()
+    """Of keys to texts."""
+    COLUMN = auto()
+    """The index of a Series of pandas names the texts, and in any other column their places do."""
+    FRAME = auto()
+    """With a column of texts, and if its name is given one of keys."""
+
+
+def kind_of_texts(texts: Any, function: str, text: str | None, key: str | None) -> TextsKind:
+    """Say what the texts are given as; raise ConfigurationError if they are nothing of this.
+
+    text and key name columns of a frame.
+    """
+    if not is_column(texts) and is_frame(texts):
+        if text is None:
+            raise ConfigurationError(
+                f"text= is missing; a {type(texts).__name__} needs the name of its column of texts"
+            )
+        return TextsKind.FRAME
+    several_items(texts, f"{function}() takes several texts, such as [text]")
+    if text is not None or key is not None:
+        raise ConfigurationError(
+            f"text= and key= name columns of a frame; a {type(texts).__name__} has none"
+        )
+    if isinstance(texts, Mapping):
+        return TextsKind.MAPPING
+    if isinstance(texts, Set):
+        raise ConfigurationError(
+            f"{function}() takes texts in an order, such as [text]; it got a {type(texts).__name__}"
+        )
+    return TextsKind.COLUMN if is_column(texts) else TextsKind.LIST
+
+
+class KeyedTexts(NamedTuple):
+    """Texts in the order of their keys."""
+
+    keys: Sequence[Any]
+    """By number: the key."""
+    texts: Iterable[Any]
+
+    def name_of(self, number: int) -> str:
+        return f"text {self.keys[number]!r:.100}"
+
+
+def keyed_texts(texts: Any, function: str, text: str | None, key: str | None) -> KeyedTexts:
+    """Return texts with their keys; without keys, their places are the keys."""
+    kind = kind_of_texts(texts, function, text, key)
+    if kind is TextsKind.FRAME:
+        names = {"text": str(text)} | ({} if key is None else {"key": key})
+        rows = frame_rows(texts, names)
+        if key is None:
+            return KeyedTexts(range(2**31), (row[0] for row in rows))
+        return _in_order_of_keys([(row[1], row[0]) for row in rows], f"key={key!r}")
+    if kind is TextsKind.MAPPING:
+        return _in_order_of_keys(list(texts.items()), "the mapping")
+    items = several_items(texts, function)
+    if (index := _index(texts)) is None:
+        return KeyedTexts(range(2**31), items)
+    return _in_order_of_keys(list(zip(index.to_list(), items, strict=True)), "the index")
+
+
+def _index(texts: Any) -> Any:
+    """Return the index of a Series of pandas; None for any other texts."""
+    return texts.index if is_column(texts) and hasattr(texts, "iloc") else None
+
+
+def _in_order_of_keys(documents: list[tuple[Any, Any]], source: str) -> KeyedTexts:
+    rows: dict[Any, int] = {}
+    for row, (key, _) in enumerate(documents):
+        if isinstance(key, Misfit) or is_null(key):
+            raise wrong_value(key, "key", "str, an integer or a UUID")
+        if (first := rows.setdefault(key, row)) != row:
+            raise ConfigurationError(
+                f"{source} names texts {first} and {row} alike, {shown(repr(key)[:40])}; expected "
+                "unique keys"
+            )
+    try:
+        keys = sorted(rows)
+    except TypeError as error:
+        raise ConfigurationError(
+            f"the keys have no order, which must be all texts or all integers: {error}"
+        ) from error
+    return KeyedTexts(keys, (documents[rows[key]][1] for key in keys))
+
+
+class QueryTexts(NamedTuple):
+    """Texts to search for, each in a row."""
+
+    texts: Sequence[Any]
+    column: str
+    """The name of the column of texts, or ""."""
+    keys: Any = None
+    """The pyarrow.Array that names the rows; None: their places do."""
+
+    def place(self, row: int) -> str:
+        return (f'column "{shown(self.column)}", ' if self.column else "") + f"row {row}"
+
+    def results(
+        self, rows: list[int], keys: list[str], similarities: list[float]
+    ) -> Results[QueryMatch]:
+        """Return matches as rows (query, key, similarity); rows: the row of the text of each match."""
+        pyarrow = import_pyarrow(self)
+        names = pyarrow.array(rows, pyarrow.int64())
+        if self.keys is not None:
+            names = self.keys.take(names)
+
+        def find() -> Generator[ResultColumns, None, None]:
+            yield names, keys, similarities
+
+        return Results(QueryMatch, find, {"query": names.type})
+
+
+def query_texts(texts: Any, kind: TextsKind, text: str | None, key: str | None) -> QueryTexts:
+    """Read a column of texts, or a frame with a column `text`, whose column `key` names the rows."""
+    if kind is TextsKind.COLUMN:
+        index = _index(texts)
+        keys = None if index is None else _keys_of(import_pyarrow(texts), index)
+        return QueryTexts(list(several_items(texts, "")), "", keys)
+    table = _columns(texts, {"text": str(text)} | ({} if key is None else {"key": key}))
+    listed = table.column(0).to_pylist()
+    if key is None:
+        return QueryTexts(listed, str(text))
+    return QueryTexts(listed, str(text), _named(table.column(1).combine_chunks(), key))
+
+
+def _keys_of(pyarrow: Any, index: Any) -> Any:
+    try:
+        return _named(pyarrow.array(index.to_list(), from_pandas=True), "the index")
+    except pyarrow.ArrowException as error:
+        raise ConfigurationError(f"Arrow cannot hold the index of the texts: {error}") from error
+
+
+def _named(keys: Any, column: str) -> Any:
+    """Return keys that name rows; raise DocumentError if one is null."""
+    if keys.null_count:
+        row = keys.is_null().index(True).as_py()
+        raise DocumentError(f'column "{shown(column)}", row {row}: the key is null')
+    if has_strings(keys.type):  # PyArrow takes no rows of a string_view, which Polars has
+        pyarrow = import_pyarrow(keys)
+        return pyarrow.array(keys.to_pylist(), pyarrow.large_string())
+    return keys
+
+
+def _columns(frame: Any, names: ColumnNames) -> Any:
+    pyarrow = import_pyarrow(frame)
+    if is_data_frame(frame):
+        # Other columns may have values that Arrow has no type for.
+        frame = frame[list(dict.fromkeys(checked_names(frame.columns, names)))]
+    reader = open_stream(frame)
+    wanted = checked_names(reader.schema.names, names)
+    check_texts(reader.schema, wanted[0])
+    schema = pyarrow.schema([reader.schema.field(name) for name in wanted])
+    return pyarrow.Table.from_batches([batch.select(wanted) for batch in reader], schema)
