@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import textsim_db as ts
@@ -280,3 +281,98 @@ def test_a_kill_loses_nothing_and_adds_nothing_twice(
     assert [c["removed"] for c in read("report.jsonl")] == [c["removed"] for c in report]
     assert len(db.corpus("news")) == len(db.corpus("again")) == 1_000 + len(out)
     assert db.corpus("news").check() == []
+
+
+def test_judgements_decide_between_records_and_documents(textsim: Textsim, db: ts.Database) -> None:
+    corpus = db.create_corpus("known", shingle="word:1", threshold=0.6)
+    hose = "a green garden hose of ten metres with two brass fittings"
+    drill = "a cordless drill with a case and a second battery"
+    corpus.add_many([("hose", hose), ("other hose", hose + " new"), ("drill", drill)])
+    corpus.judge("x", "hose", "different")
+    corpus.judge("x", "other hose", "different")
+    corpus.judge("y", "drill", "same")
+    corpus.judge("z", "w", "same")
+    corpus.judge("q", "drill", "unsure")
+    records = [
+        {"id": "x", "text": hose},  # a match of two documents, judged different from both
+        {"id": "y", "text": "an impact driver"},  # no match, but judged the same as a document
+        {"id": "z", "text": drill},
+        {"id": "w", "text": "boots"},  # judged the same as a record that goes to a document
+        {"id": "v", "text": hose},
+        {"id": "q", "text": "a lamp"},
+    ]
+    write("new.jsonl", records)
+    arguments = ("--against", "known", "-o", "out.jsonl", "--report", "report.jsonl")
+    textsim("dedupe", "new.jsonl", *arguments)
+    assert [record["id"] for record in read("out.jsonl")] == ["x", "q"]
+    removed = {
+        record["key"]: (cluster["kept"]["key"], record["similarity"])
+        for cluster in read("report.jsonl")
+        for record in cluster["removed"]
+    }
+    assert removed == {
+        "y": ("drill", 1.0),
+        "z": ("drill", 1.0),
+        "w": ("drill", 1.0),
+        "v": ("hose", 1.0),
+    }
+    frame = pl.DataFrame(records)
+    unique, report = ts.dedupe_frame(frame, "text", "id", against=corpus)
+    assert unique["id"].to_list() == ["x", "q"]
+    assert {row.key: (row.document, row.similarity) for row in report.removed} == removed
+
+    # A file comes before the corpus, and may name a document of it.
+    write(
+        "judged.jsonl",
+        [
+            {"a": "x", "b": "hose", "verdict": "unsure"},
+            {"a": "v", "b": "hose", "verdict": "different"},
+            {"a": "v", "b": "other hose", "verdict": "different"},
+            {"a": "q", "b": "drill", "verdict": "same"},
+        ],
+    )
+    textsim("dedupe", "new.jsonl", *arguments, "--judgements", "judged.jsonl")
+    assert [record["id"] for record in read("out.jsonl")] == ["v"]
+
+
+@pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
+def test_judgements_of_a_corpus_decide_as_those_of_one_run(
+    textsim: Textsim, db: ts.Database, rng: random.Random, linkage: str
+) -> None:
+    """A pair judged different is one of a record and a document; the old records come first."""
+    options = ("--shingle", "word:1", "--threshold", "0.6", "--recall", "1", "--linkage", "kept")
+    records = [{"id": f"{n:03d}", "text": text} for n, text in enumerate(texts(rng, 240))]
+    write("old.jsonl", records[:120])
+    textsim("dedupe", "old.jsonl", "-o", "kept.jsonl", *options)
+    kept = read("kept.jsonl")
+    textsim("index", "known", "kept.jsonl", "--create", *options[:-2])
+    corpus = db.corpus("known")
+    write("new.jsonl", records[120:])
+    arguments = ("--against", "known", "--linkage", linkage, "-o", "out.jsonl")
+
+    def removed_by_corpus() -> list[tuple[str, str]]:
+        textsim("dedupe", "new.jsonl", *arguments, "--report", "report.jsonl")
+        return [
+            (record["key"], cluster["kept"]["key"])
+            for cluster in read("report.jsonl")
+            for record in cluster["removed"]
+            if "corpus" in cluster["kept"]
+        ]
+
+    removed = removed_by_corpus()
+    apart = rng.sample(removed, len(removed) // 2)
+    joined = [(new["id"], rng.choice(kept)["id"]) for new in rng.sample(records[120:], 5)]
+    pairs = dict.fromkeys(apart, "different") | dict.fromkeys(joined, "same")
+    corpus.judge_many((*pair, verdict) for pair, verdict in pairs.items())
+    assert "different" not in map(pairs.get, removed_by_corpus())
+    out = {record["id"] for record in read("out.jsonl")}
+    assert not out & {a for (a, _), verdict in pairs.items() if verdict == "same"}
+    for new in records[120:]:
+        matches = {m.key for m in corpus.query(new["text"])}
+        if new["id"] in out:
+            assert all(pairs.get((new["id"], key)) == "different" for key in matches), new
+    # The file says the same as the corpus, so it changes nothing.
+    listed = textsim("judgements", "list", "known", "--format", "jsonl").stdout
+    Path("judged.jsonl").write_text(listed)
+    textsim("dedupe", "new.jsonl", *arguments, "--judgements", "judged.jsonl")
+    assert {record["id"] for record in read("out.jsonl")} == out

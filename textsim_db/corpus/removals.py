@@ -22,7 +22,12 @@ from textsim_db.cluster.loaded_documents import LoadedDocuments
 from textsim_db.cluster.pair_groups import JudgedPairs, judged_groups
 from textsim_db.cluster.spanning_forest import Ids, Links, joined_links
 from textsim_db.compare.match_rule import Criterion
-from textsim_db.corpus.judged_records import JudgedDocuments, judged_pairs
+from textsim_db.corpus.judged_records import (
+    JudgedDocument,
+    JudgedDocuments,
+    JudgedKeys,
+    judgements_to_obey,
+)
 from textsim_db.corpus.loaded_texts import KeyedText, LoadedTexts, key_of
 from textsim_db.corpus.removal_summary import (
     AnyDocument,
@@ -32,7 +37,12 @@ from textsim_db.corpus.removal_summary import (
     similar_scopes,
     summarize,
 )
-from textsim_db.corpus.stored_matches import StoredMatches, form_in, stored_sizes
+from textsim_db.corpus.stored_matches import (
+    StoredMatches,
+    documents_with_keys,
+    form_in,
+    stored_sizes,
+)
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import AddReport
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
@@ -84,6 +94,8 @@ class Document(NamedTuple):
     """The value of the preference's column."""
     scope: str | None = None
     """None if the settings know no scopes."""
+    key: str | None = None
+    """The key by which judgements name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +164,19 @@ def deduplicate(
     rule: Rule,
     progress: Callable[[AddReport], None] | None = None,
     against: Sequence[Corpus] = (),
-    judgements: Callable[[], list[JudgedDocuments]] | None = None,
+    judgements: Sequence[JudgedKeys] = (),
     memory: int | None = None,
 ) -> Deduplication:
     """Find the documents to remove; documents are numbered from 0.
 
     progress is called as by Corpus.add_many. against: corpora whose documents stand, before all others;
-    a document that matches one of them is removed. judgements: called after the documents were read.
+    a document that matches one of them is removed. Their judgements are obeyed, after these.
     memory: as for LoadedTexts. Raises ConfigurationError if two values cannot be compared.
     """
-    numbered = _Numbered(documents, with_values=rule.preference.column is not None)
-    stored = StoredMatches(numbered, against)
+    verdicts = judgements_to_obey(judgements, against)
+    judged_keys = {key for judgement in verdicts for key in judgement[:2]}
+    numbered = _Numbered(documents, rule.preference.column is not None, judged_keys)
+    stored = StoredMatches(numbered, against, numbered.judged)
     loaded = LoadedTexts(rule.config(), for_merges=True, memory=memory)
     report = AddReport()
     for batch in loaded.read(_without_missing_scopes(stored if against else numbered)):
@@ -174,11 +188,21 @@ def deduplicate(
     lengths = np.frombuffer(numbered.lengths, np.int64)
     numbers = loaded.numbers()
     ranks = rule.preference.ranks(lengths, numbered.values)[numbers]
-    is_stored = np.isin(numbers, [*stored.best])
     judged = None
-    if judgements is not None:
-        ids = {number: id_ for id_, number in enumerate(numbers.tolist()) if not is_stored[id_]}
-        judged = judged_pairs(judgements(), ids, loaded.parts())
+    if numbered.judged:
+        ids = {number: int(np.searchsorted(numbers, number)) for number in numbered.judged}
+        ids = {n: id_ for n, id_ in ids.items() if id_ < len(numbers) and numbers[id_] == n}
+        parts = loaded.parts()
+        known = documents_with_keys(against, judged_keys)
+        for number in sorted(ids):
+            key, part = numbered.judged[number], None if parts is None else int(parts[ids[number]])
+            known.setdefault(key, []).append(JudgedDocument(key, number, part))
+        of_records = JudgedDocuments(verdicts, known)
+        stored.best |= of_records.choose(
+            {number: stored.of_judged.get(number, []) for number in ids}
+        )
+        judged = of_records.among({n: id_ for n, id_ in ids.items() if n not in stored.best})
+    is_stored = np.isin(numbers, [*stored.best])
     removed, kept, similarity = _removals(loaded.host(), rule, ranks, judged, is_stored)
     ends = numbers[removed].tolist(), numbers[kept].tolist(), similarity.tolist()
     links = {number: Removal(number, *rest) for number, *rest in zip(*ends, strict=True)}
@@ -272,15 +296,22 @@ def _without_missing_scopes(documents: Iterable[KeyedText]) -> Iterator[KeyedTex
 class _Numbered:
     """Documents with their numbers as keys; records lengths and values while they are read."""
 
-    def __init__(self, documents: Iterable[Document], with_values: bool) -> None:
+    def __init__(
+        self, documents: Iterable[Document], with_values: bool, judged_keys: Collection[str]
+    ) -> None:
         self.lengths = array("q")
         self.values: list[Any] = []
         self.scopes: set[str] = set()
+        self.judged: dict[int, str] = {}
+        """The keys of the documents that judgements name."""
+        self._judged_keys = judged_keys
         self._documents = documents
         self._with_values = with_values
 
     def __iter__(self) -> Iterator[tuple[str, str, str | None]]:
-        for number, (text, value, scope) in enumerate(self._documents):
+        for number, (text, value, scope, key) in enumerate(self._documents):
+            if key is not None and key in self._judged_keys:
+                self.judged[number] = key
             self.lengths.append(0 if text is None else len(text))
             if self._with_values:
                 self.values.append(value)

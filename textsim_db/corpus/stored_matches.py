@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
 from textsim_db.compare.match_rule import Criterion
+from textsim_db.corpus.judged_records import JudgedDocument
 from textsim_db.corpus.removal_summary import AnyDocument, Removal, StoredDocument
 from textsim_db.db.engine import read_rows, transaction
 from textsim_db.db.store import Store
@@ -31,11 +32,20 @@ ScopedText = tuple[str, str, str | None]
 class StoredMatches:
     """An iterable of documents that looks them up in some corpora."""
 
-    def __init__(self, documents: Iterable[ScopedText], corpora: Sequence[Corpus]) -> None:
+    def __init__(
+        self,
+        documents: Iterable[ScopedText],
+        corpora: Sequence[Corpus],
+        judged: Container[int],
+    ) -> None:
+        """judged: the numbers of documents whose judgements choose among their matches."""
         self.best: dict[int, Removal] = {}
-        """For each document with a match, its best one in the first corpus that has one."""
+        """For each other document with a match, its best one in the first corpus that has one."""
+        self.of_judged: dict[int, list[Removal]] = {}
+        """The matches of the judged documents, in the order of the corpora, the best first."""
         self._documents = documents
         self._corpora = corpora
+        self._judged = judged
 
     def __iter__(self) -> Iterator[ScopedText]:
         for batch in cut(self._documents, LOOKED_UP_AT_ONCE, lambda each: len(each[1])):
@@ -45,9 +55,15 @@ class StoredMatches:
 
     def _look_up(self, corpus: Corpus, batch: list[ScopedText]) -> None:
         for (key, _, _), matches in zip(batch, _matches(corpus, batch), strict=True):
-            if matches:
-                stored = StoredDocument(corpus.name, matches[0].key)
-                self.best[int(key)] = Removal(int(key), stored, matches[0].similarity)
+            number = int(key)
+            removals = (
+                Removal(number, StoredDocument(corpus.name, match.key), match.similarity)
+                for match in matches
+            )
+            if number in self._judged:
+                self.of_judged.setdefault(number, []).extend(removals)
+            elif matches:
+                self.best[number] = next(removals)
 
 
 def _matches(corpus: Corpus, batch: list[ScopedText]) -> list[list[Match]]:
@@ -66,6 +82,18 @@ def _matches(corpus: Corpus, batch: list[ScopedText]) -> list[list[Match]]:
         return _matches(corpus, batch[:middle]) + _matches(corpus, batch[middle:])
 
 
+def documents_with_keys(
+    corpora: Sequence[Corpus], keys: Iterable[str]
+) -> dict[str, list[JudgedDocument]]:
+    """Return the documents of corpora with some keys, in the order of the corpora."""
+    documents: dict[str, list[JudgedDocument]] = {}
+    for corpus in corpora:
+        for key, part in corpus._current.read(_read_by_keys, statements.PARTS_OF_KEYS, [*keys]):
+            stored = JudgedDocument(key, StoredDocument(corpus.name, key), part)
+            documents.setdefault(key, []).append(stored)
+    return documents
+
+
 def form_in(corpora: Sequence[Corpus], document: StoredDocument) -> str:
     """Return the normal form of a document of one of these corpora; none if it was removed since."""
     with suppress(DocumentNotFound):
@@ -81,13 +109,13 @@ def stored_sizes(corpora: Sequence[Corpus], removals: Iterable[Removal]) -> dict
     sizes: dict[AnyDocument, int] = {}
     for corpus in corpora:
         keys = [document.key for document in stored if document.corpus == corpus.name]
-        rows = corpus._current.read(_read_sizes, keys)
+        rows = corpus._current.read(_read_by_keys, statements.CLUSTER_SIZES, keys)
         sizes |= {StoredDocument(corpus.name, key): size for key, size in rows}
     return sizes
 
 
-def _read_sizes(store: Store, keys: list[str]) -> list[tuple[Any, ...]]:
-    return read_rows(store.engine, store.corpus.statement(statements.CLUSTER_SIZES), [keys])
+def _read_by_keys(store: Store, statement: LiteralString, keys: list[str]) -> list[tuple[Any, ...]]:
+    return read_rows(store.engine, store.corpus.statement(statement), [keys])
 
 
 def store_sizes(

@@ -307,6 +307,10 @@ SELECT j.a, j.b FROM textsim.judgement j
 WHERE j.origin = %(origin)s AND j.verdict = 'different'
     AND (%(keys)s::text[] IS NULL OR j.a = ANY (%(keys)s::text[]) OR j.b = ANY (%(keys)s::text[]))
 """
+PARTS_OF_KEYS: Final[LiteralString] = """
+/* textsim-db: judged documents of corpus {id} */
+SELECT d.key, d.part FROM {document} d WHERE d.key = ANY (%s::text[]){alive}
+"""
 CLUSTER_SIZES: Final[LiteralString] = """
 SELECT d.key, d.cluster_size FROM {document} d
 WHERE d.key = ANY (%s::text[]) AND d.cluster_size IS NOT NULL
