@@ -376,3 +376,32 @@ def test_judgements_of_a_corpus_decide_as_those_of_one_run(
     Path("judged.jsonl").write_text(listed)
     textsim("dedupe", "new.jsonl", *arguments, "--judgements", "judged.jsonl")
     assert {record["id"] for record in read("out.jsonl")} == out
+
+
+def test_stale_judgements_are_counted_and_not_obeyed(textsim: Textsim, db: ts.Database) -> None:
+    corpus = db.create_corpus("known", shingle="word:1", threshold=0.6, stop_words=["the"])
+    corpus.add_many([("hose", "the green garden hose"), ("drill", "the cordless drill")])
+    corpus.add_many([(key, f"the old text of {key}") for key in ("x", "y", "z")])
+    corpus.judge_many([("x", "hose", "same"), ("y", "hose", "different"), ("z", "drill", "same")])
+    corpus.judge("w", "drill", "same")
+    records = {
+        "x": "words of today",  # was judged the same as the hose, with its old text
+        "y": "the green garden hose",
+        "z": "the old text of z!",
+        "w": "boots",
+    }
+    write("new.jsonl", [{"id": key, "text": text} for key, text in records.items()])
+    arguments = ("--against", "known", "-o", "out.jsonl")
+    told = textsim("dedupe", "new.jsonl", *arguments).stderr
+    assert [record["id"] for record in read("out.jsonl")] == ["x"]
+    assert "2 judgements not obeyed, because a text has changed since" in told
+    # A file says the same, and a list without the hashes holds for any text.
+    listed = textsim("judgements", "list", "known", "--format", "jsonl").stdout
+    Path("judged.jsonl").write_text(listed)
+    corpus.unjudge("x", "hose")
+    corpus.unjudge("y", "hose")
+    textsim("dedupe", "new.jsonl", *arguments, "--judgements", "judged.jsonl")
+    assert [record["id"] for record in read("out.jsonl")] == ["x"]
+    write("judged.jsonl", [{"a": "y", "b": "hose", "verdict": "different"}])
+    textsim("dedupe", "new.jsonl", *arguments, "--judgements", "judged.jsonl")
+    assert [record["id"] for record in read("out.jsonl")] == ["x", "y"]

@@ -355,7 +355,10 @@ def _dedupe_file(
             )
         if result is None:
             most = None if memory is None else int(memory * 1e9)
-            judged = [JudgedKeys(*each[:3], each.place) for each in judgements or ()]
+            judged = [
+                JudgedKeys(*each[:3], each.place, each.hashes or (None, None))
+                for each in judgements or ()
+            ]
             with loading(texts.records, texts) as load:
                 result = deduplicate(load, rule, load.after_batch, corpora, judged, most)
         faults = _faults(texts, result)
@@ -387,6 +390,11 @@ def _dedupe_file(
         print_message(shown(texts.html.note(partial(_name, texts))))
     if result.similar_scopes:
         print_message(similar_scopes_note(result.similar_scopes))
+    if result.stale_judgements:
+        number = count(result.stale_judgements, "judgement")
+        print_message(
+            f"{number} not obeyed, because a text has changed since: judge the pair again"
+        )
     if result.without_words:
         print_message(without_words_note(result.without_words))
     if memory is not None and (taken := _peak_memory()) > memory * 1e9:

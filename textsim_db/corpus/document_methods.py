@@ -15,11 +15,12 @@ from textsim_db.errors import ConfigurationError, DuplicateError
 from textsim_db.files.arrow_results import Results
 from textsim_db.read import statements
 from textsim_db.results import AddReport, Answer, DoubtfulPair, Judgement, Outcome
-from textsim_db.settings.check_values import check_raised, check_several
+from textsim_db.settings.check_values import check_flag, check_raised, check_several
 from textsim_db.settings.named_values import VerdictName
 from textsim_db.settings.progress_bar import showing
 from textsim_db.write import document_inputs, judge_pairs, remove_documents
 from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
+from textsim_db.write.judge_pairs import TextHashes
 
 
 class DocumentMethods(CheckedArguments):
@@ -252,11 +253,13 @@ class JudgementMethods(CheckedArguments):
         replaces: VerdictName | None = None,
         source: str | None = None,
         confidence: float | None = None,
+        any_text: bool = False,
     ) -> bool:
         """Record what a person or a model says of two documents, and return whether that was new.
 
         Tracked clusters obey it; clusters() and duplicates() do with `judgements=True`. The documents
-        need not exist; the judgement stays when they change or are removed. A pair has one judgement.
+        need not exist. A pair has one judgement. If the words of a document change later, it is stale:
+        it stays and is listed, but nothing obeys it until the pair is judged again.
 
         Args:
             a: the key of one document.
@@ -269,6 +272,8 @@ class JudgementMethods(CheckedArguments):
             source: the name of the person or model that judges, of up to 200 bytes. The role of the
                 database is stored anyway.
             confidence: how sure that is, from 0 to 1.
+            any_text: the judgement is about the keys, and holds whatever their texts become. It always
+                does for a key without a document.
 
         Raises:
             JudgementExists: the pair was judged otherwise, or the note, source or confidence differs,
@@ -283,7 +288,10 @@ class JudgementMethods(CheckedArguments):
             >>> list(corpus.clusters(judgements=True))
             []
         """
-        judgement = judge_pairs.GivenJudgement(a, b, verdict, note, source, confidence, replaces)
+        hashes = (None, None) if check_flag(any_text, "any_text") else None
+        judgement = judge_pairs.GivenJudgement(
+            a, b, verdict, note, source, confidence, hashes, replaces
+        )
         return bool(self._current.loaded().read(judge_pairs.judge, [judgement]))
 
     def judge_many(
@@ -292,6 +300,7 @@ class JudgementMethods(CheckedArguments):
             tuple[Key, Key, str]
             | tuple[Key, Key, str, str | None]
             | tuple[Key, Key, str, str | None, str | None, float | None]
+            | tuple[Key, Key, str, str | None, str | None, float | None, TextHashes | None]
         ],
         replace: bool = False,
         place_of: Callable[[int], str] | None = None,
@@ -299,7 +308,8 @@ class JudgementMethods(CheckedArguments):
         """Record several judgements, all or none, and return how many were new or replaced others.
 
         Args:
-            judgements: (a, b, verdict), and if you like note, source and confidence, as in judge().
+            judgements: (a, b, verdict), and if you like note, source and confidence, as in judge(), and
+                `(hash_a, hash_b)` of a Judgement; by default the present texts are judged.
             replace: replace stored judgements that differ in one of these.
             place_of: names the judgement with this number, from 0 on, in the message of an error.
 

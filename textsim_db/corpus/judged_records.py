@@ -11,9 +11,11 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 from textsim_db.cluster.pair_groups import JudgedPairs, groups_judged_same
+from textsim_db.compare.match_rule import is_stale
 from textsim_db.corpus.removal_summary import AnyDocument, Removal
 from textsim_db.errors import ConfigurationError
 from textsim_db.settings.named_values import Verdict
+from textsim_db.write.judge_pairs import TextHashes
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
@@ -27,19 +29,36 @@ class JudgedKeys(NamedTuple):
     verdict: str
     place: str | None = None
     """The file and the line of the judgement, for messages; None in a corpus."""
+    hashes: TextHashes = (None, None)
+    """Those of the texts that were judged."""
 
 
 def judgements_to_obey(given: Sequence[JudgedKeys], corpora: Sequence[Corpus]) -> list[JudgedKeys]:
-    """Return the verdicts that decide; of several on one pair, the given one or the first one does."""
+    """Return the verdicts that decide; of several on one pair, the given one or the first one does.
+
+    Normal forms are those of the first corpus. If those of another one lack other words, its stale
+    judgements are left out, and the others hold for any text.
+    """
     of_pairs: dict[frozenset[str], JudgedKeys] = {}
     for judgement in given:
         if judgement.a == judgement.b:
             raise ConfigurationError(f"{judgement.place}: the pair has the same record twice")
         of_pairs[frozenset(judgement[:2])] = judgement
     for corpus in corpora:
+        has_equal_forms = _left_out(corpus) == _left_out(corpora[0])
         for stored in corpus.judgements():
-            of_pairs.setdefault(frozenset(stored[:2]), JudgedKeys(*stored[:3]))
+            judged = JudgedKeys(*stored[:3])
+            if has_equal_forms:
+                judged = judged._replace(hashes=(stored.hash_a, stored.hash_b))
+            if has_equal_forms or not stored.is_stale:
+                of_pairs.setdefault(frozenset(stored[:2]), judged)
     return [each for each in of_pairs.values() if each.verdict != Verdict.UNSURE]
+
+
+def _left_out(corpus: Corpus) -> tuple[object, ...]:
+    """Return what decides which words a corpus leaves out."""
+    config = corpus.config
+    return config.stop_words, config.stop_words_by_language, config.language, config.boilerplate
 
 
 class JudgedDocument(NamedTuple):
@@ -49,6 +68,8 @@ class JudgedDocument(NamedTuple):
     document: AnyDocument | None
     """None if no document has the key."""
     part: int | None
+    hash: str | None
+    """That of its normal form."""
 
 
 class JudgedDocuments:
@@ -62,20 +83,31 @@ class JudgedDocuments:
         places: dict[str, range] = {}
         same: list[tuple[int, int]] = []
         different: list[tuple[int, int]] = []
+        self.stale = 0
+        """The judgements of texts that have changed since."""
         for judgement in judgements:
             for key in judgement[:2]:
                 if key not in places:
                     start = len(self._documents)
-                    self._documents += documents.get(key, [JudgedDocument(key, None, None)])
+                    self._documents += documents.get(key, [JudgedDocument(key, None, None, None)])
                     places[key] = range(start, len(self._documents))
-            pairs = product(places[judgement.a], places[judgement.b])
+            pairs = [*product(places[judgement.a], places[judgement.b])]
+            holding = [pair for pair in pairs if not self._is_stale(judgement, pair)]
+            changed = self._with_records(pairs)
+            self.stale += bool(changed) and not self._with_records(holding)
             of_verdict = same if judgement.verdict == Verdict.SAME else different
-            of_verdict += [pair for pair in pairs if self._may_meet(*pair, judgement.place)]
+            of_verdict += [pair for pair in holding if self._may_meet(*pair, judgement.place)]
         groups = groups_judged_same(same, different)
         joined = [pair for group in groups for pair in combinations(group, 2)]
         self._groups = [[self._documents[i] for i in group] for group in groups]
         self._pairs = joined, different
         self._apart = JudgedPairs.of(joined, different).apart()
+
+    def _with_records(self, pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        return [p for p in pairs if any(isinstance(self._documents[i].document, int) for i in p)]
+
+    def _is_stale(self, judgement: JudgedKeys, pair: tuple[int, int]) -> bool:
+        return is_stale(judgement.hashes, [self._documents[i].hash for i in pair])
 
     def _may_meet(self, a: int, b: int, place: str | None) -> bool:
         one, other = self._documents[a], self._documents[b]
@@ -127,7 +159,7 @@ def _to_stored(group: list[JudgedDocument], stored: list[JudgedDocument]) -> Ite
 
     That has another key: the document with the key of a record is an earlier state of the record.
     """
-    for key, document, part in group:
+    for key, document, part, _ in group:
         others = (each for each in stored if each.key != key and each.part == part)
         if isinstance(document, int) and (first := next(others, None)) is not None:
             assert first.document is not None

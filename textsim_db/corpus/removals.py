@@ -21,7 +21,7 @@ from textsim_db.cluster.keep_rule import Preference
 from textsim_db.cluster.loaded_documents import LoadedDocuments
 from textsim_db.cluster.pair_groups import JudgedPairs, judged_groups
 from textsim_db.cluster.spanning_forest import Ids, Links, joined_links
-from textsim_db.compare.match_rule import Criterion
+from textsim_db.compare.match_rule import Criterion, form_hash
 from textsim_db.corpus.judged_records import (
     JudgedDocument,
     JudgedDocuments,
@@ -117,6 +117,8 @@ class Deduplication:
     """The documents that stay beside the kept document of their cluster."""
     similar_scopes: list[tuple[str, ...]] = field(default_factory=list)
     """The scopes that differ only in case, spaces or encoding, in groups."""
+    stale_judgements: int = 0
+    """The judgements that were not obeyed, because a text has changed since."""
 
     def mask(self) -> npt.NDArray[np.bool_]:
         """Return which documents stay: bool of shape (documents,)."""
@@ -188,20 +190,14 @@ def deduplicate(
     lengths = np.frombuffer(numbered.lengths, np.int64)
     numbers = loaded.numbers()
     ranks = rule.preference.ranks(lengths, numbered.values)[numbers]
-    judged = None
+    judged, stale = None, 0
     if numbered.judged:
-        ids = {number: int(np.searchsorted(numbers, number)) for number in numbered.judged}
-        ids = {n: id_ for n, id_ in ids.items() if id_ < len(numbers) and numbers[id_] == n}
-        parts = loaded.parts()
-        known = documents_with_keys(against, judged_keys)
-        for number in sorted(ids):
-            key, part = numbered.judged[number], None if parts is None else int(parts[ids[number]])
-            known.setdefault(key, []).append(JudgedDocument(key, number, part))
-        of_records = JudgedDocuments(verdicts, known)
+        ids, of_records = _judge(numbered, loaded, verdicts, against)
         stored.best |= of_records.choose(
             {number: stored.of_judged.get(number, []) for number in ids}
         )
         judged = of_records.among({n: id_ for n, id_ in ids.items() if n not in stored.best})
+        stale = of_records.stale
     is_stored = np.isin(numbers, [*stored.best])
     removed, kept, similarity = _removals(loaded.host(), rule, ranks, judged, is_stored)
     ends = numbers[removed].tolist(), numbers[kept].tolist(), similarity.tolist()
@@ -227,7 +223,24 @@ def deduplicate(
         summarize(removals, forms_of),
         also_kept,
         similar_scopes(numbered.scopes),
+        stale,
     )
+
+
+def _judge(
+    numbered: _Numbered, loaded: LoadedTexts, verdicts: list[JudgedKeys], against: Sequence[Corpus]
+) -> tuple[dict[int, int], JudgedDocuments]:
+    """Return the ids of the judged documents, by their numbers, and what judgements say of them."""
+    numbers, parts = loaded.numbers(), loaded.parts()
+    judged = np.array(sorted(numbered.judged), np.int64)
+    judged = judged[np.isin(judged, numbers)]
+    ids = dict(zip(judged.tolist(), np.searchsorted(numbers, judged).tolist(), strict=True))
+    known = documents_with_keys(against, {key for each in verdicts for key in each[:2]})
+    for number, form in loaded.forms(judged.tolist()).items():
+        key, part = numbered.judged[number], None if parts is None else int(parts[ids[number]])
+        document = JudgedDocument(key, number, part, form_hash(form))
+        known.setdefault(key, []).append(document)
+    return ids, JudgedDocuments(verdicts, known)
 
 
 def _more_similar(stored: Removal, other: Removal | None) -> Removal:

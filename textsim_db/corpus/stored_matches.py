@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import TYPE_CHECKING, Any
 
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.corpus.judged_records import JudgedDocument
@@ -88,8 +88,8 @@ def documents_with_keys(
     """Return the documents of corpora with some keys, in the order of the corpora."""
     documents: dict[str, list[JudgedDocument]] = {}
     for corpus in corpora:
-        for key, part in corpus._current.read(_read_by_keys, statements.PARTS_OF_KEYS, [*keys]):
-            stored = JudgedDocument(key, StoredDocument(corpus.name, key), part)
+        for key, *traits in corpus._current.read(_read_judged, [*keys]):
+            stored = JudgedDocument(key, StoredDocument(corpus.name, key), *traits)
             documents.setdefault(key, []).append(stored)
     return documents
 
@@ -109,13 +109,18 @@ def stored_sizes(corpora: Sequence[Corpus], removals: Iterable[Removal]) -> dict
     sizes: dict[AnyDocument, int] = {}
     for corpus in corpora:
         keys = [document.key for document in stored if document.corpus == corpus.name]
-        rows = corpus._current.read(_read_by_keys, statements.CLUSTER_SIZES, keys)
+        rows = corpus._current.read(_read_sizes, keys)
         sizes |= {StoredDocument(corpus.name, key): size for key, size in rows}
     return sizes
 
 
-def _read_by_keys(store: Store, statement: LiteralString, keys: list[str]) -> list[tuple[Any, ...]]:
-    return read_rows(store.engine, store.corpus.statement(statement), [keys])
+def _read_judged(store: Store, keys: list[str]) -> list[tuple[Any, ...]]:
+    statement = store.corpus.statement(statements.JUDGED_DOCUMENTS)
+    return read_rows(store.engine, statement, [store.corpus.origin, keys])
+
+
+def _read_sizes(store: Store, keys: list[str]) -> list[tuple[Any, ...]]:
+    return read_rows(store.engine, store.corpus.statement(statements.CLUSTER_SIZES), [keys])
 
 
 def store_sizes(

@@ -304,12 +304,21 @@ JOIN {document} d ON d.key = p.a JOIN {document} e ON e.key = p.b
 DIFFERENT_KEYS: Final[LiteralString] = """
 /* textsim-db: pairs judged different */
 SELECT j.a, j.b FROM textsim.judgement j
-WHERE j.origin = %(origin)s AND j.verdict = 'different'
-    AND (%(keys)s::text[] IS NULL OR j.a = ANY (%(keys)s::text[]) OR j.b = ANY (%(keys)s::text[]))
+WHERE j.origin = %s AND j.verdict = 'different' AND NOT textsim._is_stale(j)
 """
-PARTS_OF_KEYS: Final[LiteralString] = """
+# Also stale pairs: texts of a batch are not stored yet.
+DIFFERENT_TEXTS: Final[LiteralString] = """
+/* textsim-db: pairs judged different */
+SELECT j.a, j.b, j.hash_a::text, j.hash_b::text,
+    textsim._document_hash(j.origin, j.a)::text, textsim._document_hash(j.origin, j.b)::text
+FROM textsim.judgement j
+WHERE j.origin = %(origin)s AND j.verdict = 'different'
+    AND (j.a = ANY (%(keys)s::text[]) OR j.b = ANY (%(keys)s::text[]))
+"""
+JUDGED_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: judged documents of corpus {id} */
-SELECT d.key, d.part FROM {document} d WHERE d.key = ANY (%s::text[]){alive}
+SELECT d.key, d.part, textsim._document_hash(%s, d.key)::text
+FROM {document} d WHERE d.key = ANY (%s::text[]){alive}
 """
 CLUSTER_SIZES: Final[LiteralString] = """
 SELECT d.key, d.cluster_size FROM {document} d

@@ -277,3 +277,9 @@ class Judgement(NamedTuple):
     """The name of the person or the model that judges."""
     confidence: float | None = None
     """How sure that is, from 0 to 1."""
+    hash_a: str | None = None
+    """The hash of the text of `a` that was judged; None: the judgement holds for any text."""
+    hash_b: str | None = None
+    """The same of `b`."""
+    is_stale: bool = False
+    """Whether one of the texts has changed since; then nothing obeys the judgement."""

@@ -174,7 +174,8 @@ class PairList:
         counted = [
             judgement
             for judgement in judgements.values()
-            if choice.since is None or moment_of(judgement) <= choice.since
+            if not judgement.is_stale
+            and (choice.since is None or moment_of(judgement) <= choice.since)
         ]
         self._order = choice.order_of(pairs, members, counted)
         if choice.state == WAITING:

@@ -237,10 +237,11 @@ WHERE l.locktype = 'virtualxid' AND l.granted AND l.pid <> pg_catalog.pg_backend
         SELECT a.pid FROM pg_catalog.pg_locks a WHERE a.locktype = 'advisory' AND a.pid IS NOT NULL)
 """
 JUDGEMENTS: Final[LiteralString] = """
-SELECT j.a, j.b, j.verdict, j.judged_by, j.judged_at, j.note, j.source, j.confidence
+SELECT j.a, j.b, j.verdict, j.judged_by, j.judged_at, j.note, j.source, j.confidence,
+    j.hash_a::text, j.hash_b::text, j.is_stale
 FROM textsim.judgements(%s) j
 """
-JUDGE: Final[LiteralString] = "SELECT textsim.judge(%s, %s, %s, %s, %s, %s, %s, %s)"
+JUDGE: Final[LiteralString] = "SELECT textsim.judge(%s, %s, %s, %s, %s, %s, %s, %s, %s::uuid[])"
 DOUBTFUL: Final[LiteralString] = """
 SELECT p.a, p.b, p.similarity, p.differs FROM textsim.doubtful(%s, %s, %s, %s) p
 """
