@@ -198,6 +198,7 @@ CREATE TABLE IF NOT EXISTS textsim.document (
     signature smallint[] NOT NULL,
     fingerprints integer[],  -- the distinct fingerprints, in order; NULL in a corpus without passages
     normal_form text,  -- the normal form while word_ids is NULL
+    counted_keys bigint[],  -- the records of cluster_size without the document, by the hashes that their keys have as scopes
     -- Exactly one of the two columns holds the words of the document.
     CHECK ((word_ids IS NULL) <> (normal_form IS NULL))
 );

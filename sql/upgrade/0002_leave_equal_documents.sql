@@ -17,7 +17,10 @@ DECLARE
     c textsim.corpus;
     side text;
 BEGIN
-    FOR c IN SELECT * FROM textsim.corpus LOOP
+    FOR c IN
+        SELECT k.* FROM textsim.corpus k
+        WHERE EXISTS (SELECT FROM textsim.judgement j WHERE j.origin = coalesce(k.origin, k.id))
+    LOOP
         FOREACH side IN ARRAY '{a,b}'::text[] LOOP
             EXECUTE format(
                 'UPDATE textsim.judgement j SET hash_%1$s = encode(substr(sha256(convert_to('
@@ -31,3 +34,6 @@ DROP TRIGGER log_changed ON textsim.judgement;
 DROP FUNCTION textsim.judgements(text);
 DROP FUNCTION textsim.judge(text, text, text, text, text, text, text, double precision);
 DROP FUNCTION textsim._merges(textsim.corpus, text, text, double precision, bigint, bigint);
+
+-- The records that a document stands for, by their keys: those of old sizes are unknown.
+ALTER TABLE textsim.document ADD COLUMN counted_keys bigint[];

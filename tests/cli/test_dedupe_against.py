@@ -405,3 +405,34 @@ def test_stale_judgements_are_counted_and_not_obeyed(textsim: Textsim, db: ts.Da
     write("judged.jsonl", [{"a": "y", "b": "hose", "verdict": "different"}])
     textsim("dedupe", "new.jsonl", *arguments, "--judgements", "judged.jsonl")
     assert [record["id"] for record in read("out.jsonl")] == ["x", "y"]
+
+
+def test_a_week_that_is_added_again_is_counted_once(textsim: Textsim, db: ts.Database) -> None:
+    textsim("corpus", "create", "known", "--shingle", "word:1", "--threshold", "0.6")
+    hose = "a green garden hose of ten metres"
+    week = [{"id": key, "text": text} for key, text in (("a", hose), ("b", hose + "!"), ("c", "x"))]
+    write("week.jsonl", week)
+
+    def sizes(name: str, output: str) -> tuple[list[int], str]:
+        arguments = ("--against", "known", "--add", "--annotate", "-o", output)
+        told = textsim("dedupe", name, *arguments).stderr
+        return [record["size"] for record in read(output)], told
+
+    assert sizes("week.jsonl", "1.jsonl")[0] == [2, 2, 1]
+    textsim("rebuild", "known")
+    for output in ("2.jsonl", "2.jsonl", "3.jsonl"):  # the second run reads the result of the first
+        found, told = sizes("week.jsonl", output)
+        assert found == [2, 2, 1]
+        is_first = "has the result of an earlier run" not in told
+        assert "3 records not counted again" in told, is_first
+    # Records that are new in a week of old ones are counted, also those without a key.
+    write("more.jsonl", [*week, {"id": "d", "text": hose}, {"id": None, "text": hose}])
+    found, told = sizes("more.jsonl", "4.jsonl")
+    assert found == [4, 4, 1, 4, 4]
+    assert "3 records not counted again" in told
+    assert sizes("more.jsonl", "5.jsonl")[0] == [5, 5, 1, 5, 5]
+    # A document with other words begins anew.
+    db.corpus("known").add("a", "another text")
+    db.corpus("known").add("a", hose)
+    assert sizes("week.jsonl", "6.jsonl")[0] == [2, 2, 1]
+    assert db.corpus("known").check() == []

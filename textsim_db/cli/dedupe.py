@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+import logging
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -373,7 +374,7 @@ def _dedupe_file(
         if addition is not None:
             addition.write(result)
             added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
-            store_sizes(corpora[0], result.cluster_sizes(), texts.keys)
+            store_sizes(corpora[0], result, texts.keys)
     faults = _faults(texts, result)
     choices = {"scope": texts.records.columns.scope, "against": against}
     _write_outputs(texts, result, outputs, page, faults, choices)
@@ -390,6 +391,12 @@ def _dedupe_file(
         print_message(shown(texts.html.note(partial(_name, texts))))
     if result.similar_scopes:
         print_message(similar_scopes_note(result.similar_scopes))
+    if added and result.recounted:
+        print_message(
+            f"{count(len(result.recounted), 'record')} not counted again, because an earlier run with "
+            "--add had the same keys",
+            logging.WARNING,
+        )
     if result.stale_judgements:
         number = count(result.stale_judgements, "judgement")
         print_message(

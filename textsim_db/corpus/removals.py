@@ -119,6 +119,8 @@ class Deduplication:
     """The scopes that differ only in case, spaces or encoding, in groups."""
     stale_judgements: int = 0
     """The judgements that were not obeyed, because a text has changed since."""
+    recounted: list[int] = field(default_factory=list)
+    """The documents whose keys the sizes of clusters before this run count."""
 
     def mask(self) -> npt.NDArray[np.bool_]:
         """Return which documents stay: bool of shape (documents,)."""
@@ -132,7 +134,10 @@ class Deduplication:
 
     def cluster_sizes(self) -> dict[AnyDocument, int]:
         """Return the size of each cluster by its kept document; those of corpora come last."""
-        joined = Counter(link.kept for link in (*self.removals, *self.also_kept))
+        recounted = set(self.recounted)
+        joined: Counter[AnyDocument] = Counter()
+        for number, kept, _ in (*self.removals, *self.also_kept):
+            joined[kept] += number not in recounted
         order = sorted(joined, key=lambda kept: (isinstance(kept, StoredDocument), kept))
         return {kept: joined[kept] + self.sizes.get(kept, 1) for kept in order}
 
@@ -214,16 +219,18 @@ def deduplicate(
         of_corpora = (each for each in documents if isinstance(each, StoredDocument))
         return loaded.forms(places) | {each: form_in(against, each) for each in of_corpora}
 
+    before = stored_sizes(against, removals)
     return Deduplication(
         len(lengths),
         removals,
         [(int(refusal.key), refusal.reason) for refusal in report.refused],
         report.without_words,
-        stored_sizes(against, removals),
+        before.sizes,
         summarize(removals, forms_of),
         also_kept,
         similar_scopes(numbered.scopes),
         stale,
+        before.recounted([*removals, *also_kept], numbered.keys) if against else [],
     )
 
 
@@ -315,6 +322,8 @@ class _Numbered:
         self.lengths = array("q")
         self.values: list[Any] = []
         self.scopes: set[str] = set()
+        self.keys: list[str | None] = []
+        """The keys of all documents, with the texts and values."""
         self.judged: dict[int, str] = {}
         """The keys of the documents that judgements name."""
         self._judged_keys = judged_keys
@@ -325,6 +334,7 @@ class _Numbered:
         for number, (text, value, scope, key) in enumerate(self._documents):
             if key is not None and key in self._judged_keys:
                 self.judged[number] = key
+            self.keys.append(key)
             self.lengths.append(0 if text is None else len(text))
             if self._with_values:
                 self.values.append(value)

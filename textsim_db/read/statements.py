@@ -321,7 +321,7 @@ SELECT d.key, d.part, textsim._document_hash(%s, d.key)::text
 FROM {document} d WHERE d.key = ANY (%s::text[]){alive}
 """
 CLUSTER_SIZES: Final[LiteralString] = """
-SELECT d.key, d.cluster_size FROM {document} d
+SELECT d.key, d.cluster_size, coalesce(d.counted_keys, '{{}}') FROM {document} d
 WHERE d.key = ANY (%s::text[]) AND d.cluster_size IS NOT NULL
 """
 FORCED_KEYS: Final[LiteralString] = """

@@ -117,8 +117,14 @@ FORCE_DOCUMENTS: Final[LiteralString] = """
 UPDATE {document} SET forced = true WHERE key = ANY (%s::text[])
 """
 SET_CLUSTER_SIZES: Final[LiteralString] = """
-UPDATE {document} d SET cluster_size = new.size
-FROM unnest(%s::text[], %s::integer[]) new (key, size) WHERE d.key = new.key
+WITH counted AS MATERIALIZED (
+    SELECT c.key, array_agg(c.hash) AS hashes
+    FROM unnest(%s::text[], %s::bigint[]) c (key, hash) GROUP BY c.key
+)
+UPDATE {document} d SET cluster_size = new.size, counted_keys = ARRAY(
+    SELECT unnest(d.counted_keys) WHERE d.cluster_size IS NOT NULL UNION SELECT unnest(counted.hashes))
+FROM unnest(%s::text[], %s::integer[]) new (key, size) LEFT JOIN counted ON counted.key = new.key
+WHERE d.key = new.key
 """
 LOCK_MATCHES: Final[LiteralString] = """
 /* textsim-db: lock the matches of documents of corpus {id} */
@@ -191,7 +197,7 @@ COPY (
 DOCUMENTS_TO_COPY: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: documents */
 SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language, scope,
-    pg_catalog.timestamptz_send(expires_at), forced, cluster_size
+    pg_catalog.timestamptz_send(expires_at), forced, cluster_size, pg_catalog.array_send(counted_keys)
 FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id
 """
 IDS_OF_KEYS: Final[LiteralString] = """
