@@ -37,3 +37,11 @@ DROP FUNCTION textsim._merges(textsim.corpus, text, text, double precision, bigi
 
 -- The records that a document stands for, by their keys: those of old sizes are unknown.
 ALTER TABLE textsim.document ADD COLUMN counted_keys bigint[];
+DO $$
+DECLARE
+    number integer;
+BEGIN
+    FOR number IN SELECT c.id FROM textsim.corpus c LOOP
+        EXECUTE format('ALTER TABLE textsim.%I ADD COLUMN counted_keys bigint[]', 'document_' || number);
+    END LOOP;
+END $$;
