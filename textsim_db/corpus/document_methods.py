@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, LiteralString
@@ -12,15 +12,18 @@ from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DuplicateError
-from textsim_db.files.arrow_results import Results
+from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
 from textsim_db.read import statements
-from textsim_db.results import AddReport, Answer, DoubtfulPair, Judgement, Outcome
+from textsim_db.read.snapshot import snapshot
+from textsim_db.results import AddReport, Answer, DoubtfulPair, Judgement, Outcome, StoredKey
 from textsim_db.settings.check_values import check_flag, check_raised, check_several
 from textsim_db.settings.named_values import VerdictName
 from textsim_db.settings.progress_bar import showing
 from textsim_db.write import document_inputs, judge_pairs, remove_documents
 from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
 from textsim_db.write.judge_pairs import TextHashes
+
+_KEYS_AT_ONCE = 10_000
 
 
 class DocumentMethods(CheckedArguments):
@@ -168,7 +171,9 @@ class DocumentMethods(CheckedArguments):
     def remove(self, keys: Iterable[Key]) -> int:
         """Remove documents by key, and return how many were removed; unknown keys are skipped.
 
-        Lost connections and time limits are handled as in add_many().
+        Lost connections and time limits are handled as in add_many(). Records that `textsim dedupe
+        --add` dropped in favour of a removed document do not come back by themselves; keys() counts
+        them.
 
         Raises:
             ConfigurationError: `keys` is a single key.
@@ -179,6 +184,44 @@ class DocumentMethods(CheckedArguments):
         """
         check_several(keys, "remove() takes several keys, such as [key]")
         return self._current.write(remove_documents.remove, keys)
+
+    def keys(
+        self,
+        prefix: str = "",
+        *,
+        source: str | None = None,
+        scope: Scope | None = None,
+        language: str | None = None,
+    ) -> Results[StoredKey]:
+        """Return the keys of the documents, in byte order; an expired document has none.
+
+        Args:
+            prefix: only keys that begin with it.
+            source: only documents of this attached table.
+            scope: only documents of this scope.
+            language: only documents in this language.
+
+        Raises:
+            ConfigurationError: the corpus has no scopes, or identifies no languages.
+
+        Examples:
+            >>> [each.key for each in corpus.keys("u")]
+            ['update']
+            >>> corpus.remove(each.key for each in corpus.keys("u"))
+            1
+        """
+        chosen = {
+            "prefix": prefix,
+            "source": source,
+            "scope": None if scope is None else self._scope(scope),
+            "language": self._language(language),
+        }
+        return Results(StoredKey, partial(self._current.stream, _listed_keys, chosen))
+
+    def _records_of(self, keys: Iterable[Key]) -> dict[str, int]:
+        """Return for each of these keys that has a document the number of its records."""
+        possible = [each for each in map(document_inputs.possible_key, keys) if each is not None]
+        return self._current.read(_records_of_keys, possible)
 
     def expire(self, progress: Callable[[int], None] | bool | None = None) -> int:
         """Remove the documents whose time is over, and return how many were removed.
@@ -233,6 +276,24 @@ class DocumentMethods(CheckedArguments):
         return stored is not None and bool(
             self._current.read(_value, statements.HAS_DOCUMENT, stored)
         )
+
+
+def _listed_keys(
+    store: Store, chosen: Mapping[str, str | None]
+) -> Generator[ResultColumns, None, None]:
+    statement = store.corpus.statement(statements.LISTED_KEYS)
+    with (
+        snapshot(store.engine) as connection,
+        connection.cursor(store.corpus.label("keys")) as cursor,
+    ):
+        cursor.execute(statement, chosen)
+        while rows := cursor.fetchmany(_KEYS_AT_ONCE):
+            yield columns_of(StoredKey, rows)
+
+
+def _records_of_keys(store: Store, keys: list[str]) -> dict[str, int]:
+    statement = store.corpus.statement(statements.RECORDS_OF_KEYS)
+    return dict(read_rows(store.engine, statement, [keys]))
 
 
 def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:

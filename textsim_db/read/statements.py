@@ -315,6 +315,22 @@ FROM textsim.judgement j
 WHERE j.origin = %(origin)s AND j.verdict = 'different'
     AND (j.a = ANY (%(keys)s::text[]) OR j.b = ANY (%(keys)s::text[]))
 """
+LISTED_KEYS: Final[LiteralString] = """
+/* textsim-db: keys of corpus {id} */
+SELECT d.key, (SELECT s.relation::text FROM textsim.source s WHERE s.id = d.source_id),
+    d.scope, d.language, coalesce(d.cluster_size, 1)
+FROM {document} d
+WHERE starts_with(d.key, %(prefix)s)
+    AND (%(source)s::text IS NULL OR d.source_id IN (
+        SELECT s.id FROM textsim.source s
+        WHERE s.corpus_id = {id} AND s.relation = %(source)s::text::regclass))
+    AND (%(scope)s::text IS NULL OR d.scope = %(scope)s)
+    AND (%(language)s::text IS NULL OR d.language = %(language)s){alive}
+ORDER BY d.key COLLATE "C"
+"""
+RECORDS_OF_KEYS: Final[LiteralString] = """
+SELECT d.key, coalesce(d.cluster_size, 1) FROM {document} d WHERE d.key = ANY (%s::text[]){alive}
+"""
 JUDGED_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: judged documents of corpus {id} */
 SELECT d.key, d.part, textsim._document_hash(%s, d.key)::text
