@@ -217,7 +217,7 @@ def test_remove_says_what_stood_behind_a_document(
     textsim("dedupe", "week.jsonl", "--against", "known", "--add", "-o", "out.jsonl")
     assert [each.records for each in db.corpus("known").keys("x")] == [3]
     told = textsim("remove", "known", "x").stderr
-    assert "2 records had been dropped in favour of these" in told
+    assert "2 records dropped in favour of them by dedupe --add" in told
 
 
 def test_forget_prints_a_receipt(news: Textsim) -> None:

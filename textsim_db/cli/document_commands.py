@@ -314,8 +314,8 @@ def remove(
     )
     if behind:
         print_message(
-            f"{count(behind, 'record')} had been dropped in favour of these, and will not come back by "
-            "themselves: add their files again"
+            f"{count(behind, 'record')} dropped in favour of them by dedupe --add; to get those back, add "
+            "their files again"
         )
     for key in unknown:
         message = f'no document "{key}" in the corpus'
