@@ -11,9 +11,9 @@ import pytest
 from psycopg.errors import UniqueViolation
 
 import textsim_db as ts
-from tests.integration.test_judged_apart import NEAR, WAYS
 from tests.support.connections import Connection
 from tests.support.tracked import compare
+from tests.support.ways_to_write import NEAR, WAYS
 from textsim_db.compare.match_rule import form_hash, is_stale
 from textsim_db.text.tokens import normal_form
 

@@ -285,7 +285,7 @@ def remove(
     Examples:
     - `textsim remove news article-17 article-18`
     - `textsim remove news --prefix week-7/`
-    - `jq -r .id week-7.jsonl | textsim remove news -`
+    - `textsim remove news - < keys.txt`
 
     """
     are_chosen = not all(each is None for each in (prefix, source, scope, language))
@@ -314,8 +314,8 @@ def remove(
     )
     if behind:
         print_message(
-            f"{count(behind, 'record')} dropped in favour of them by dedupe --add; to get those back, add "
-            "their files again"
+            f"{count(behind, 'record')} dropped in favour of them by dedupe --add; to get those back, "
+            "add their files again"
         )
     for key in unknown:
         message = f'no document "{key}" in the corpus'

@@ -23,7 +23,7 @@ from textsim_db.write import document_inputs, judge_pairs, remove_documents
 from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
 from textsim_db.write.judge_pairs import TextHashes
 
-_KEYS_AT_ONCE = 10_000
+_LISTED_AT_ONCE = 10_000
 
 
 class DocumentMethods(CheckedArguments):
@@ -287,7 +287,7 @@ def _listed_keys(
         connection.cursor(store.corpus.label("keys")) as cursor,
     ):
         cursor.execute(statement, chosen)
-        while rows := cursor.fetchmany(_KEYS_AT_ONCE):
+        while rows := cursor.fetchmany(_LISTED_AT_ONCE):
             yield columns_of(StoredKey, rows)
 
 
