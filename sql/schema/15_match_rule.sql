@@ -27,7 +27,7 @@ RETURN encode(substr(sha256(convert_to(form, 'UTF8')), 1, 16), 'hex')::uuid;
 
 -- The same of the document with a key; NULL without one. A rebuilt corpus takes part from its last transaction on.
 CREATE OR REPLACE FUNCTION textsim._document_hash(corpus_origin integer, document_key text) RETURNS uuid
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     id integer := (SELECT max(c.id) FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = corpus_origin);
     hash uuid;
@@ -44,7 +44,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._is_stale(
     judged textsim.judgement, form_a text DEFAULT NULL, form_b text DEFAULT NULL)
 RETURNS boolean
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN judged.hash_a IS NOT NULL AND coalesce(judged.hash_a <> coalesce(
             textsim._form_hash(form_a), textsim._document_hash(judged.origin, judged.a)), false)

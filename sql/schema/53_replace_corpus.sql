@@ -11,7 +11,7 @@ END $$;
 -- The normal forms of the rebuilt corpus lack boilerplate, or are of another recipe. A judgement of the present text
 -- gets the hash of its new form; another one stays stale.
 CREATE OR REPLACE FUNCTION textsim._move_judgements(old integer, new integer) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     side text;
 BEGIN

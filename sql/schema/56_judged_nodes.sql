@@ -213,7 +213,7 @@ END $$;
 -- Documents that changed, and those that judgements connect with them: a judgement among these may be stale now, or hold
 -- again.
 CREATE OR REPLACE FUNCTION textsim._with_connected(corpus_id integer, documents integer[]) RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     corpus_origin integer := (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = corpus_id);
     judged text[] := array(
