@@ -15,6 +15,7 @@ from tests.support.connections import Connection
 from tests.support.tracked import compare
 from tests.support.ways_to_write import NEAR, WAYS
 from textsim_db.compare.match_rule import form_hash, is_stale
+from textsim_db.settings.named_values import LinkageName
 from textsim_db.text.tokens import normal_form
 
 LINKAGES = ["kept", "single", "complete"]
@@ -109,7 +110,7 @@ def test_a_changed_text_is_a_twin_again(
 @pytest.mark.more
 @pytest.mark.parametrize("linkage", LINKAGES)
 def test_all_clusters_follow_changed_texts(
-    db: ts.Database, connection: Connection, rng: random.Random, linkage: str
+    db: ts.Database, connection: Connection, rng: random.Random, linkage: LinkageName
 ) -> None:
     """Random judgements and changes: tracked clusters, Python and SQL agree after each step."""
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.5, recall=1.0)
