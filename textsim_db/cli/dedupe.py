@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import resource
 import sys
-import logging
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
