@@ -72,6 +72,7 @@ from textsim_db.results import (
     Source as Source,
     Statistics as Statistics,
     Status as Status,
+    StoredKey as StoredKey,
     Twin as Twin,
     WorkerState as WorkerState,
 )

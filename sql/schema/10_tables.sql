@@ -127,6 +127,8 @@ CREATE TABLE IF NOT EXISTS textsim.judgement (
     note text CHECK (octet_length(note) BETWEEN 1 AND 10000),  -- why, or anything else; or NULL
     source text CHECK (octet_length(source) BETWEEN 1 AND 200),  -- the name of a person or a model; or NULL
     confidence double precision CHECK (confidence BETWEEN 0 AND 1),  -- how sure it is; or NULL
+    hash_a uuid,  -- hash of the normal form of a that was judged; NULL: the judgement holds for any text
+    hash_b uuid,  -- the same of b
     PRIMARY KEY (origin, a, b),
     CHECK (a < b AND octet_length(a) <= 1000 AND octet_length(b) <= 1000)
 );
@@ -197,6 +199,7 @@ CREATE TABLE IF NOT EXISTS textsim.document (
     signature smallint[] NOT NULL,
     fingerprints integer[],  -- the distinct fingerprints, in order; NULL in a corpus without passages
     normal_form text,  -- the normal form while word_ids is NULL
+    counted_keys bigint[],  -- the records of cluster_size without the document, by the hashes that their keys have as scopes
     -- Exactly one of the two columns holds the words of the document.
     CHECK ((word_ids IS NULL) <> (normal_form IS NULL))
 );

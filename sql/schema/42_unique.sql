@@ -157,7 +157,8 @@ BEGIN
         FROM textsim._search(
             c, sketched.buckets, sketched.shingle_values, form, NULL, sketched.shingle_count, document_key,
             c.threshold, NULL, NULL, sketched.part, sketched.guard) m
-        WHERE textsim._merges(c, document_key, m.key, m.similarity, sketched.guard, m.guard);
+        WHERE textsim._merges(
+            c, document_key, form, m.key, NULL, m.similarity, sketched.guard, m.guard);
 END $$;
 
 -- The documents that keep a text out, without the document that has its key, best first.
@@ -319,7 +320,8 @@ BEGIN
             WHERE m.key <> ALL (joined) AND NOT EXISTS (
                 SELECT FROM textsim.judgement j
                 WHERE j.origin = corpus_origin
-                    AND j.a = least(m.key COLLATE "C", document_key) AND j.b = greatest(m.key COLLATE "C", document_key))
+                    AND j.a = least(m.key COLLATE "C", document_key) AND j.b = greatest(m.key COLLATE "C", document_key)
+                    AND NOT textsim._is_stale(j))
             ORDER BY m.outcome, m.similarity DESC, m.key COLLATE "C" LIMIT 10
         ) b
         ORDER BY b.outcome, b.similarity DESC, b.key COLLATE "C";

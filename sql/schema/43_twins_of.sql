@@ -71,7 +71,7 @@ BEGIN
             SELECT s.key, s.similarity FROM textsim._search(
                 $4, CASE WHEN u.is_unchanged THEN '{}' ELSE t.buckets END,
                 NULL, t.form, NULL, t.shingle_count, t.key, $2, NULL, NULL, t.part, t.guard) s
-            WHERE textsim._merges($4, t.key, s.key, s.similarity, t.guard, s.guard)
+            WHERE textsim._merges($4, t.key, t.form, s.key, NULL, s.similarity, t.guard, s.guard)
             LIMIT 1
         ) m ON true
         LEFT JOIN LATERAL (SELECT s.ctid FROM textsim.%1$I s WHERE s.key = m.key OFFSET 0) d ON true
@@ -98,7 +98,8 @@ BEGIN
                 END AS similarity
             OFFSET 0  -- computed once
         ) m
-        WHERE textsim._merges(c, own.key, listed[p].key, m.similarity, own.guard, listed[p].guard)
+        WHERE textsim._merges(
+                c, own.key, own.form, listed[p].key, listed[p].form, m.similarity, own.guard, listed[p].guard)
             AND textsim._is_candidate(shared[p], listed[p].shingle_count, own.shingle_count,
                 CASE WHEN c.bands IS NULL THEN c.threshold END)
             AND textsim._may_reach(listed[p].shingle_count, own.shingle_count, c.threshold)

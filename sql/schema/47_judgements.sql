@@ -67,7 +67,8 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg
 BEGIN
     RETURN QUERY
     WITH judged AS MATERIALIZED (
-        SELECT j.a, j.b, j.verdict FROM textsim.judgement j WHERE j.origin = corpus_origin
+        SELECT j.a, j.b, j.verdict FROM textsim.judgement j
+        WHERE j.origin = corpus_origin AND j.verdict <> 'unsure' AND NOT textsim._is_stale(j)
     ), document AS MATERIALIZED (
         SELECT k.key, row_number() OVER (ORDER BY k.key)::integer AS number
         FROM (
@@ -106,9 +107,11 @@ BEGIN
             SELECT l.key, min(l.next COLLATE "C") AS next
             FROM jsonb_object_keys(frontier) f (key)
             JOIN (
-                SELECT j.a, j.b FROM textsim.judgement j WHERE j.origin = corpus_origin AND j.verdict = 'same'
+                SELECT j.a, j.b FROM textsim.judgement j
+                WHERE j.origin = corpus_origin AND j.verdict = 'same' AND NOT textsim._is_stale(j)
                 UNION ALL
-                SELECT j.b, j.a FROM textsim.judgement j WHERE j.origin = corpus_origin AND j.verdict = 'same'
+                SELECT j.b, j.a FROM textsim.judgement j
+                WHERE j.origin = corpus_origin AND j.verdict = 'same' AND NOT textsim._is_stale(j)
             ) l (next, key) ON l.next = f.key
             WHERE NOT nexts ? l.key
             GROUP BY l.key
@@ -129,7 +132,7 @@ DECLARE
 BEGIN
     RETURN QUERY
         SELECT j.a::text, j.b::text FROM textsim.judgement j
-        WHERE j.origin = coalesce(c.origin, c.id) AND j.verdict = 'different';
+        WHERE j.origin = coalesce(c.origin, c.id) AND j.verdict = 'different' AND NOT textsim._is_stale(j);
 END $$;
 
 -- The pairs that a chain of pairs judged the same connects, unless a pair of the group was judged different.
@@ -156,7 +159,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION textsim.judge(
     corpus text, a text, b text, verdict text, note text DEFAULT NULL, replaces text DEFAULT NULL,
-    source text DEFAULT NULL, confidence double precision DEFAULT NULL)
+    source text DEFAULT NULL, confidence double precision DEFAULT NULL, hashes uuid[] DEFAULT NULL)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
@@ -165,6 +168,8 @@ DECLARE
     corpus_origin integer := textsim._judged_origin(corpus, 'INSERT');
     pair record;
     stored textsim.judgement;
+    are_given boolean := hashes IS NOT NULL;
+    is_renewed boolean;  -- the same is said of the texts of today
 BEGIN
     PERFORM textsim._check_choice('verdict', verdict, 'same', 'different', 'unsure');
     PERFORM textsim._check_choice('replaces', coalesce(replaces, 'same'), 'same', 'different', 'unsure');
@@ -177,32 +182,42 @@ BEGIN
     END IF;
     SELECT p.* INTO pair FROM textsim._ordered_pair(a, b) p;
     PERFORM textsim._check_one_scope(c, pair.lower, pair.higher);
+    IF hashes IS NULL THEN
+        hashes := ARRAY[
+            textsim._document_hash(corpus_origin, pair.lower), textsim._document_hash(corpus_origin, pair.higher)];
+    ELSIF pair.lower <> a THEN
+        hashes := ARRAY[hashes[2], hashes[1]];
+    END IF;
     LOOP
         SELECT j.* INTO stored FROM textsim.judgement j
         WHERE j.origin = corpus_origin AND j.a = pair.lower AND j.b = pair.higher FOR UPDATE;
-        IF stored.verdict = verdict AND (note IS NULL OR note = stored.note)
+        is_renewed := NOT are_given AND stored.verdict = verdict AND textsim._is_stale(stored);
+        IF stored.verdict = verdict AND NOT is_renewed AND (note IS NULL OR note = stored.note)
             AND (source IS NULL OR source = stored.source)
             AND (confidence IS NULL OR confidence = stored.confidence)
+            AND (NOT are_given OR (hashes[1], hashes[2]) IS NOT DISTINCT FROM (stored.hash_a, stored.hash_b))
         THEN
             RETURN false;
         END IF;
-        IF stored.verdict IS DISTINCT FROM replaces THEN
+        IF stored.verdict IS DISTINCT FROM replaces AND is_renewed IS NOT TRUE THEN
             RAISE EXCEPTION 'the pair (%, %) %', quote_literal(pair.lower), quote_literal(pair.higher),
                 CASE WHEN stored.verdict IS NULL THEN 'is not judged, so there is no judgement to replace'
                     ELSE format('was judged %s by %s at %s%s; to replace that judgement, name its verdict as replaces',
                         stored.verdict, stored.judged_by, date_trunc('second', stored.judged_at),
-                        CASE WHEN stored.verdict = verdict THEN ', with another note, source or confidence' ELSE '' END)
+                        CASE WHEN stored.verdict = verdict THEN ', with another note, source, confidence or text' ELSE '' END)
                     END
                 USING ERRCODE = 'restrict_violation';
         END IF;
-        IF replaces IS NULL THEN
-            INSERT INTO textsim.judgement (origin, a, b, verdict, note, source, confidence)
-            VALUES (corpus_origin, pair.lower, pair.higher, verdict, note, source, confidence)
+        IF stored.verdict IS NULL THEN
+            INSERT INTO textsim.judgement (origin, a, b, verdict, note, source, confidence, hash_a, hash_b)
+            VALUES (
+                corpus_origin, pair.lower, pair.higher, verdict, note, source, confidence, hashes[1], hashes[2])
             ON CONFLICT DO NOTHING;
         ELSE
             UPDATE textsim.judgement j
-            SET verdict = judge.verdict, note = judge.note, source = judge.source, confidence = judge.confidence,
-                judged_by = current_user, judged_at = now()
+            SET verdict = judge.verdict, judged_by = current_user, judged_at = now(),
+                note = coalesce(judge.note, CASE WHEN is_renewed THEN j.note END),
+                source = judge.source, confidence = judge.confidence, hash_a = hashes[1], hash_b = hashes[2]
             WHERE j.origin = corpus_origin AND j.a = pair.lower AND j.b = pair.higher;
         END IF;
         -- Another session may have judged the pair meanwhile.
@@ -211,14 +226,17 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION textsim.judge(text, text, text, text, text, text, text, double precision)
+COMMENT ON FUNCTION textsim.judge(text, text, text, text, text, text, text, double precision, uuid[])
     IS 'Records what a person or a model says of two documents: verdict is same, different or unsure. Tracked clusters '
     'obey it; clusters() and duplicates() do if judgements is true. The documents are named by their keys, and need not '
-    'exist; the judgement stays when they change or are removed. source says who or what judges, in up to 200 bytes, and '
+    'exist. If the words of one change later, the judgement is stale: it stays and is listed, but nothing obeys it until '
+    'the pair is judged again. Of a document that does not exist, it holds for any text. source says who or what judges, in up to 200 bytes, and '
     'confidence how sure that is, from 0 to 1. A pair has one judgement. If the pair was judged otherwise, or the note, '
     'source or confidence differs, raises restrict_violation, unless replaces names the stored verdict: so nobody '
-    'replaces a judgement that they have not seen. Returns false if the judgement is stored already. Raises an error if '
-    'both keys are equal, or if both documents exist and have different scopes.';
+    'replaces a judgement that they have not seen. Returns false if the judgement is stored already. hashes '
+    'are those of the texts that were judged, as judgements() returns them, by default those of the present texts; with '
+    '''{NULL,NULL}'' the judgement holds for any texts. Raises an error if both keys are equal, or if both documents '
+    'exist and have different scopes.';
 
 CREATE OR REPLACE FUNCTION textsim.unjudge(corpus text, a text, b text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -237,18 +255,20 @@ COMMENT ON FUNCTION textsim.unjudge(text, text, text)
 CREATE OR REPLACE FUNCTION textsim.judgements(corpus text)
 RETURNS TABLE (
     a text, b text, verdict text, judged_by text, judged_at timestamptz, note text, source text,
-    confidence double precision)
+    confidence double precision, hash_a uuid, hash_b uuid, is_stale boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     corpus_origin integer := textsim._judged_origin(corpus, 'SELECT');
 BEGIN
     RETURN QUERY
-        SELECT j.a::text, j.b::text, j.verdict, j.judged_by, j.judged_at, j.note, j.source, j.confidence
+        SELECT j.a::text, j.b::text, j.verdict, j.judged_by, j.judged_at, j.note, j.source, j.confidence,
+            j.hash_a, j.hash_b, textsim._is_stale(j)
         FROM textsim.judgement j WHERE j.origin = corpus_origin ORDER BY j.a, j.b;
 END $$;
 COMMENT ON FUNCTION textsim.judgements(text)
     IS 'Returns the judgements of a corpus: two keys, a < b in byte order, the verdict, the role that judged the '
-    'pair, when it did so, and its note, source and confidence.';
+    'pair, when it did so, its note, source and confidence, the hashes of the texts that were judged, and whether one of '
+    'the texts has changed since.';
 
 CREATE OR REPLACE FUNCTION textsim.contradictions(corpus text) RETURNS TABLE (a text, b text, chain text[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 10 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -261,7 +281,7 @@ BEGIN
         )
         SELECT j.a::text, j.b::text, textsim._chain(corpus_origin, j.a, j.b)
         FROM textsim.judgement j JOIN document d ON d.key = j.a JOIN document e ON e.key = j.b AND e.root = d.root
-        WHERE j.origin = corpus_origin AND j.verdict = 'different'
+        WHERE j.origin = corpus_origin AND j.verdict = 'different' AND NOT textsim._is_stale(j)
         ORDER BY j.a, j.b;
 END $$;
 COMMENT ON FUNCTION textsim.contradictions(text)

@@ -134,6 +134,11 @@ BEGIN
     judgements := textsim._forget_judgements(c, forgotten);
     EXECUTE format(lock_documents, 'document_' || c.id) INTO ids USING forgotten;
     PERFORM textsim._delete_locked(c, ids);
+    -- The size of a cluster still counts the record, which nobody can name any more.
+    EXECUTE format(
+        'UPDATE textsim.%I d SET counted_keys = array(SELECT unnest(d.counted_keys) EXCEPT SELECT unnest($1)) '
+        'WHERE d.counted_keys && $1', 'document_' || c.id)
+    USING array(SELECT textsim._part(k) FROM unnest(forgotten) k);
     documents := coalesce(cardinality(ids), 0);
     events := 0;
     IF textsim._is_tracked(corpus) THEN

@@ -8,6 +8,25 @@ BEGIN
         USING ERRCODE = 'object_not_in_prerequisite_state';
 END $$;
 
+-- The normal forms of the rebuilt corpus lack boilerplate, or are of another recipe. A judgement of the present text
+-- gets the hash of its new form; another one stays stale.
+CREATE OR REPLACE FUNCTION textsim._move_judgements(old integer, new integer) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    side text;
+BEGIN
+    FOREACH side IN ARRAY '{a,b}'::text[] LOOP
+        EXECUTE format($query$
+            UPDATE textsim.judgement j
+            SET hash_%1$s = textsim._form_hash(coalesce(n.normal_form, textsim._normal_form_of_%3$s(n.word_ids), ''))
+            FROM textsim.%4$I o JOIN textsim.%5$I n ON n.key = o.key
+            WHERE j.origin = $1 AND o.key = j.%1$s AND j.hash_%1$s = textsim._form_hash(
+                coalesce(o.normal_form, textsim._normal_form_of_%2$s(o.word_ids), ''))
+            $query$, side, old, new, 'document_' || old, 'document_' || new)
+        USING (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = old);
+    END LOOP;
+END $$;
+
 -- Give a new corpus the name, attached tables, tracked clusters and pending changes of the old one.
 CREATE OR REPLACE FUNCTION textsim._replace_corpus(old integer, new integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -29,6 +48,9 @@ BEGIN
     EXECUTE format(
         'CREATE TRIGGER replaced BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON textsim.%I '
         'FOR EACH STATEMENT EXECUTE FUNCTION textsim._refuse_write()', 'document_' || old);
+    IF is_other_recipe OR EXISTS (SELECT FROM textsim.corpus c WHERE c.id = new AND c.boilerplate IS NOT NULL) THEN
+        PERFORM textsim._move_judgements(old, new);
+    END IF;
     UPDATE textsim.corpus c SET name = left(new_name, 190) || ' old' WHERE c.id = old;
     UPDATE textsim.corpus c
     SET name = old_name,

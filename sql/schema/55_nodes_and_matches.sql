@@ -34,7 +34,7 @@ BEGIN
         EXIT WHEN cardinality(documents) >= 5000;
     END LOOP;
     PERFORM textsim._delete_entries(entries);
-    RETURN documents;
+    RETURN textsim._with_connected(corpus_id, documents);
 END $$;
 
 -- The documents of a tracked corpus whose clusters must be updated, some of them twice.
@@ -43,9 +43,9 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._logged_ids(corpus_id integer) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
-    RETURN array(
+    RETURN textsim._with_connected(corpus_id, array(
         SELECT unnest(p.document_ids) FROM textsim.pending p
-        WHERE p.corpus_id = _logged_ids.corpus_id AND p.document_ids IS NOT NULL);
+        WHERE p.corpus_id = _logged_ids.corpus_id AND p.document_ids IS NOT NULL));
 END $$;
 
 -- The stored documents among these that have nodes, with their hashes; a judged document has that of its id.

@@ -14,7 +14,8 @@ BEGIN
         SELECT FROM textsim.judgement j WHERE j.origin = corpus_origin AND j.verdict IN ('same', 'different'));
 END $$;
 
--- Whether a document was judged the same as another, or different.
+-- Whether a document was judged the same as another, or different. Here, and in what judgements connect, stale ones
+-- count, too: this only decides what is looked at.
 CREATE OR REPLACE FUNCTION textsim._is_judged(corpus_origin integer, document_key text) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
@@ -112,6 +113,7 @@ BEGIN
         ), pair AS MATERIALIZED (
             SELECT j.a, j.b, false AS is_same FROM textsim.judgement j
             WHERE j.origin = corpus_origin AND j.verdict = 'different' AND j.a = ANY (keys)
+                AND NOT textsim._is_stale(j)
             UNION ALL
             SELECT x.key, y.key, true FROM grouped x JOIN grouped y ON y.root = x.root AND x.key < y.key
         )
@@ -208,6 +210,30 @@ BEGIN
     are_all := cardinality(ids) = cardinality(concerned);
 END $$;
 
+-- Documents that changed, and those that judgements connect with them: a judgement among these may be stale now, or hold
+-- again.
+CREATE OR REPLACE FUNCTION textsim._with_connected(corpus_id integer, documents integer[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    corpus_origin integer := (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = corpus_id);
+    judged text[] := array(
+        SELECT unnest(ARRAY[j.a, j.b]) FROM textsim.judgement j
+        WHERE j.origin = corpus_origin AND j.verdict <> 'unsure' AND NOT (j.hash_a IS NULL AND j.hash_b IS NULL));
+    keys text[];
+    connected integer[];
+BEGIN
+    IF judged <> '{}' AND documents <> '{}' THEN
+        EXECUTE format(
+            'SELECT array_agg(k.key) FROM (SELECT d.id, d.key FROM textsim.%I d WHERE d.key = ANY ($1) '
+            'UNION ALL SELECT r.document_id, r.key FROM textsim.%I r WHERE r.key = ANY ($1)) k WHERE k.id = ANY ($2)',
+            'document_' || corpus_id, 'removed_' || corpus_id)
+        INTO keys USING judged, documents;
+        EXECUTE format('SELECT array_agg(d.id) FROM textsim.%I d WHERE d.key = ANY ($1)', 'document_' || corpus_id)
+        INTO connected USING textsim._connected_keys(corpus_origin, keys, '{same,different}');
+    END IF;
+    RETURN documents || connected;
+END $$;
+
 -- Log the documents of a tracked corpus whose clusters a judgement may change.
 -- The roles that judge may have no right to lock the corpus.
 CREATE OR REPLACE FUNCTION textsim._log_judged() RETURNS trigger
@@ -241,6 +267,8 @@ DO $do$ BEGIN
         CREATE OR REPLACE TRIGGER log_new AFTER INSERT OR DELETE ON textsim.judgement
         FOR EACH ROW EXECUTE FUNCTION textsim._log_judged();
         CREATE OR REPLACE TRIGGER log_changed AFTER UPDATE ON textsim.judgement
-        FOR EACH ROW WHEN (OLD.verdict <> NEW.verdict) EXECUTE FUNCTION textsim._log_judged();
+        FOR EACH ROW
+        WHEN ((OLD.verdict, OLD.hash_a, OLD.hash_b) IS DISTINCT FROM (NEW.verdict, NEW.hash_a, NEW.hash_b))
+        EXECUTE FUNCTION textsim._log_judged();
     END IF;
 END $do$;

@@ -122,7 +122,8 @@ BEGIN
                     THEN NOT textsim._is_match(p.similarity, textsim._unique_from($1)) ELSE $4 END
                 AND NOT EXISTS (
                     SELECT FROM textsim.judgement j
-                    WHERE j.origin = coalesce(($1).origin, ($1).id) AND j.a = p.a AND j.b = p.b)
+                    WHERE j.origin = coalesce(($1).origin, ($1).id) AND j.a = p.a AND j.b = p.b
+                        AND NOT textsim._is_stale(j))
                 -- A chain of pairs that were judged the same answers for its ends.
                 AND (p.a, p.b) NOT IN (
                     SELECT x.key, y.key FROM same x JOIN same y ON y.root = x.root)

@@ -91,7 +91,7 @@ BEGIN
                     WHERE NOT textsim._is_match(m.similarity, $1)%4$s%5$s AND NOT EXISTS (
                         SELECT FROM textsim.judgement j
                         WHERE j.origin = $2 AND j.a = least(d.key COLLATE "C", e.key)
-                            AND j.b = greatest(d.key COLLATE "C", e.key))
+                            AND j.b = greatest(d.key COLLATE "C", e.key) AND NOT textsim._is_stale(j))
                     LIMIT 10000
                 ) p
                 $query$, 'match_' || c.id, 'node_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'),

@@ -8,3 +8,40 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN '{numbers,negations,words}'::text[];
 ALTER TABLE textsim.corpus DROP CONSTRAINT corpus_guards_check,
     ADD CONSTRAINT corpus_guards_check CHECK (guards <@ textsim._guard_kinds());
+
+-- A judgement remembers the texts that were judged. Those of old judgements are unknown, so the present ones are taken.
+ALTER TABLE textsim.judgement ADD COLUMN hash_a uuid;
+ALTER TABLE textsim.judgement ADD COLUMN hash_b uuid;
+DO $$
+DECLARE
+    c textsim.corpus;
+    side text;
+BEGIN
+    FOR c IN
+        SELECT k.* FROM textsim.corpus k
+        WHERE EXISTS (SELECT FROM textsim.judgement j WHERE j.origin = coalesce(k.origin, k.id))
+    LOOP
+        FOREACH side IN ARRAY '{a,b}'::text[] LOOP
+            EXECUTE format(
+                'UPDATE textsim.judgement j SET hash_%1$s = encode(substr(sha256(convert_to('
+                'coalesce(d.normal_form, textsim._normal_form_of_%2$s(d.word_ids), ''''), ''UTF8'')), 1, 16), ''hex'')::uuid '
+                'FROM textsim.%3$I d WHERE j.origin = %4$s AND d.key = j.%1$s',
+                side, c.id, 'document_' || c.id, coalesce(c.origin, c.id));
+        END LOOP;
+    END LOOP;
+END $$;
+DROP TRIGGER log_changed ON textsim.judgement;
+DROP FUNCTION textsim.judgements(text);
+DROP FUNCTION textsim.judge(text, text, text, text, text, text, text, double precision);
+DROP FUNCTION textsim._merges(textsim.corpus, text, text, double precision, bigint, bigint);
+
+-- The records that a document stands for, by their keys: those of old sizes are unknown.
+ALTER TABLE textsim.document ADD COLUMN counted_keys bigint[];
+DO $$
+DECLARE
+    number integer;
+BEGIN
+    FOR number IN SELECT c.id FROM textsim.corpus c LOOP
+        EXECUTE format('ALTER TABLE textsim.%I ADD COLUMN counted_keys bigint[]', 'document_' || number);
+    END LOOP;
+END $$;

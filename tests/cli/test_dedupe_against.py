@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import textsim_db as ts
@@ -280,3 +281,161 @@ def test_a_kill_loses_nothing_and_adds_nothing_twice(
     assert [c["removed"] for c in read("report.jsonl")] == [c["removed"] for c in report]
     assert len(db.corpus("news")) == len(db.corpus("again")) == 1_000 + len(out)
     assert db.corpus("news").check() == []
+
+
+def test_judgements_decide_between_records_and_documents(textsim: Textsim, db: ts.Database) -> None:
+    corpus = db.create_corpus("known", shingle="word:1", threshold=0.6)
+    hose = "a green garden hose of ten metres with two brass fittings"
+    drill = "a cordless drill with a case and a second battery"
+    corpus.add_many([("hose", hose), ("other hose", hose + " new"), ("drill", drill)])
+    corpus.judge("x", "hose", "different")
+    corpus.judge("x", "other hose", "different")
+    corpus.judge("y", "drill", "same")
+    corpus.judge("z", "w", "same")
+    corpus.judge("q", "drill", "unsure")
+    records = [
+        {"id": "x", "text": hose},  # a match of two documents, judged different from both
+        {"id": "y", "text": "an impact driver"},  # no match, but judged the same as a document
+        {"id": "z", "text": drill},
+        {"id": "w", "text": "boots"},  # judged the same as a record that goes to a document
+        {"id": "v", "text": hose},
+        {"id": "q", "text": "a lamp"},
+    ]
+    write("new.jsonl", records)
+    arguments = ("--against", "known", "-o", "out.jsonl", "--report", "report.jsonl")
+    textsim("dedupe", "new.jsonl", *arguments)
+    assert [record["id"] for record in read("out.jsonl")] == ["x", "q"]
+    removed = {
+        record["key"]: (cluster["kept"]["key"], record["similarity"])
+        for cluster in read("report.jsonl")
+        for record in cluster["removed"]
+    }
+    assert removed == {
+        "y": ("drill", 1.0),
+        "z": ("drill", 1.0),
+        "w": ("drill", 1.0),
+        "v": ("hose", 1.0),
+    }
+    frame = pl.DataFrame(records)
+    unique, report = ts.dedupe_frame(frame, "text", "id", against=corpus)
+    assert unique["id"].to_list() == ["x", "q"]
+    assert {row.key: (row.document, row.similarity) for row in report.removed} == removed
+
+    # A file comes before the corpus, and may name a document of it.
+    write(
+        "judged.jsonl",
+        [
+            {"a": "x", "b": "hose", "verdict": "unsure"},
+            {"a": "v", "b": "hose", "verdict": "different"},
+            {"a": "v", "b": "other hose", "verdict": "different"},
+            {"a": "q", "b": "drill", "verdict": "same"},
+        ],
+    )
+    textsim("dedupe", "new.jsonl", *arguments, "--judgements", "judged.jsonl")
+    assert [record["id"] for record in read("out.jsonl")] == ["v"]
+
+
+@pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
+def test_judgements_of_a_corpus_decide_as_those_of_one_run(
+    textsim: Textsim, db: ts.Database, rng: random.Random, linkage: str
+) -> None:
+    """A pair judged different is one of a record and a document; the old records come first."""
+    options = ("--shingle", "word:1", "--threshold", "0.6", "--recall", "1", "--linkage", "kept")
+    records = [{"id": f"{n:03d}", "text": text} for n, text in enumerate(texts(rng, 240))]
+    write("old.jsonl", records[:120])
+    textsim("dedupe", "old.jsonl", "-o", "kept.jsonl", *options)
+    kept = read("kept.jsonl")
+    textsim("index", "known", "kept.jsonl", "--create", *options[:-2])
+    corpus = db.corpus("known")
+    write("new.jsonl", records[120:])
+    arguments = ("--against", "known", "--linkage", linkage, "-o", "out.jsonl")
+
+    def removed_by_corpus() -> list[tuple[str, str]]:
+        textsim("dedupe", "new.jsonl", *arguments, "--report", "report.jsonl")
+        return [
+            (record["key"], cluster["kept"]["key"])
+            for cluster in read("report.jsonl")
+            for record in cluster["removed"]
+            if "corpus" in cluster["kept"]
+        ]
+
+    removed = removed_by_corpus()
+    apart = rng.sample(removed, len(removed) // 2)
+    joined = [(new["id"], rng.choice(kept)["id"]) for new in rng.sample(records[120:], 5)]
+    pairs = dict.fromkeys(apart, "different") | dict.fromkeys(joined, "same")
+    corpus.judge_many((*pair, verdict) for pair, verdict in pairs.items())
+    assert "different" not in map(pairs.get, removed_by_corpus())
+    out = {record["id"] for record in read("out.jsonl")}
+    assert not out & {a for (a, _), verdict in pairs.items() if verdict == "same"}
+    for new in records[120:]:
+        matches = {m.key for m in corpus.query(new["text"])}
+        if new["id"] in out:
+            assert all(pairs.get((new["id"], key)) == "different" for key in matches), new
+    # The file says the same as the corpus, so it changes nothing.
+    listed = textsim("judgements", "list", "known", "--format", "jsonl").stdout
+    Path("judged.jsonl").write_text(listed)
+    textsim("dedupe", "new.jsonl", *arguments, "--judgements", "judged.jsonl")
+    assert {record["id"] for record in read("out.jsonl")} == out
+
+
+def test_stale_judgements_are_counted_and_not_obeyed(textsim: Textsim, db: ts.Database) -> None:
+    corpus = db.create_corpus("known", shingle="word:1", threshold=0.6, stop_words=["the"])
+    corpus.add_many([("hose", "the green garden hose"), ("drill", "the cordless drill")])
+    corpus.add_many([(key, f"the old text of {key}") for key in ("x", "y", "z")])
+    corpus.judge_many([("x", "hose", "same"), ("y", "hose", "different"), ("z", "drill", "same")])
+    corpus.judge("w", "drill", "same")
+    records = {
+        "x": "words of today",  # was judged the same as the hose, with its old text
+        "y": "the green garden hose",
+        "z": "the old text of z!",
+        "w": "boots",
+    }
+    write("new.jsonl", [{"id": key, "text": text} for key, text in records.items()])
+    arguments = ("--against", "known", "-o", "out.jsonl")
+    told = textsim("dedupe", "new.jsonl", *arguments).stderr
+    assert [record["id"] for record in read("out.jsonl")] == ["x"]
+    assert "2 judgements not obeyed, because a text has changed since" in told
+    # A file says the same, and a list without the hashes holds for any text.
+    listed = textsim("judgements", "list", "known", "--format", "jsonl").stdout
+    Path("judged.jsonl").write_text(listed)
+    corpus.unjudge("x", "hose")
+    corpus.unjudge("y", "hose")
+    textsim("dedupe", "new.jsonl", *arguments, "--judgements", "judged.jsonl")
+    assert [record["id"] for record in read("out.jsonl")] == ["x"]
+    write("judged.jsonl", [{"a": "y", "b": "hose", "verdict": "different"}])
+    textsim("dedupe", "new.jsonl", *arguments, "--judgements", "judged.jsonl")
+    assert [record["id"] for record in read("out.jsonl")] == ["x", "y"]
+
+
+def test_a_week_that_is_added_again_is_counted_once(textsim: Textsim, db: ts.Database) -> None:
+    textsim("corpus", "create", "known", "--shingle", "word:1", "--threshold", "0.6")
+    hose = "a green garden hose of ten metres"
+    week = [{"id": key, "text": text} for key, text in (("a", hose), ("b", hose + "!"), ("c", "x"))]
+    write("week.jsonl", week)
+
+    def sizes(name: str, output: str) -> tuple[list[int], str]:
+        arguments = ("--against", "known", "--add", "--annotate", "-o", output)
+        told = textsim("dedupe", name, *arguments).stderr
+        return [record["size"] for record in read(output)], told
+
+    assert sizes("week.jsonl", "1.jsonl")[0] == [2, 2, 1]
+    textsim("rebuild", "known")
+    for output in ("2.jsonl", "2.jsonl", "3.jsonl"):  # the second run reads the result of the first
+        found, told = sizes("week.jsonl", output)
+        assert found == [2, 2, 1]
+        is_first = "has the result of an earlier run" not in told
+        assert "3 records not counted again" in told, is_first
+    # Records that are new in a week of old ones are counted, also those without a key.
+    write("more.jsonl", [*week, {"id": "d", "text": hose}, {"id": None, "text": hose}])
+    found, told = sizes("more.jsonl", "4.jsonl")
+    assert found == [4, 4, 1, 4, 4]
+    assert "3 records not counted again" in told
+    assert sizes("more.jsonl", "5.jsonl")[0] == [5, 5, 1, 5, 5]
+    # A document with other words begins anew.
+    db.corpus("known").add("a", "another text")
+    db.corpus("known").add("a", hose)
+    assert sizes("week.jsonl", "6.jsonl")[0] == [2, 2, 1]
+    # What is forgotten is counted as new.
+    db.corpus("known").forget(["b"], later=True)
+    assert sizes("week.jsonl", "7.jsonl")[0] == [3, 3, 1]
+    assert db.corpus("known").check() == []

@@ -11,7 +11,9 @@ import pytest
 
 import textsim_db
 from tests.support.commands import NEWS, Textsim, rows
+from tests.support.connections import Connection
 from tests.support.records import KINDS
+from tests.support.sources import index_all_pending
 
 
 def test_unknown_corpus(news: Textsim) -> None:
@@ -165,6 +167,57 @@ def test_remove(news: Textsim) -> None:
     assert result.stderr == 'removed 1 document\nno document "b" in the corpus\n'
     result = news("remove", "news", "b", status=2)
     assert result.stderr == 'removed 0 documents\nno document "b" in the corpus\n'
+
+
+def test_remove_by_prefix_by_conditions_and_from_standard_input(
+    textsim: Textsim, db: textsim_db.Database, connection: Connection
+) -> None:
+    corpus = db.create_corpus("c", scoped=True, language="auto")
+    english = "The council approved the new budget for the schools of the city on Monday."
+    german = "Der Rat der Stadt hat am Montag den neuen Haushalt fuer die Schulen beschlossen."
+    rows = [
+        (f"week-{n}/{scope}", text, scope)
+        for n, text in ((1, english), (2, german))
+        for scope in "ab"
+    ]
+    corpus.add_many([*rows, ("week_1/%", english, "a")])
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text, scope text)")
+    connection.execute("INSERT INTO t VALUES ('row', %s, 'b')", [german])
+    corpus.attach("t", "id", "body", scope="scope", mode="queue")
+    index_all_pending(db, corpus)
+
+    def listed(*options: str) -> list[str]:
+        lines = textsim("keys", "c", *options, "--format", "jsonl").stdout.splitlines()
+        return [json.loads(line)["key"] for line in lines]
+
+    everything = ["row", "week-1/a", "week-1/b", "week-2/a", "week-2/b", "week_1/%"]
+    assert listed() == everything
+    assert listed("--prefix", "week_1/%") == ["week_1/%"]  # no pattern
+    assert listed("--language", "de", "--scope", "b") == ["row", "week-2/b"]
+    assert listed("--source", "t") == ["row"]
+    assert [each.source for each in corpus.keys(scope="b")] == ["t", None, None]
+    assert "give --yes to confirm" in textsim("remove", "c", "--prefix", "week-1", status=2).stderr
+    assert "give keys, or" in textsim("remove", "c", "a", "--prefix", "week-1", status=2).stderr
+    assert "give keys, or" in textsim("remove", "c", status=2).stderr
+    assert textsim("remove", "c", "--prefix", "week-1", "--yes").stderr == "removed 2 documents\n"
+    textsim("remove", "c", "--language", "de", "--scope", "b", "--prefix", "w", "--yes")
+    result = textsim("remove", "c", "week_1/%", "-", input="week-2/a\r\n\nnone\n", status=1)
+    assert "removed 2 documents" in result.stderr
+    assert 'no document "none"' in result.stderr
+    assert listed() == ["row"]
+
+
+def test_remove_says_what_stood_behind_a_document(
+    textsim: Textsim, db: textsim_db.Database
+) -> None:
+    textsim("corpus", "create", "known")
+    Path("week.jsonl").write_text(
+        "".join(json.dumps({"id": key, "text": NEWS["a"]}) + "\n" for key in "xyz")
+    )
+    textsim("dedupe", "week.jsonl", "--against", "known", "--add", "-o", "out.jsonl")
+    assert [each.records for each in db.corpus("known").keys("x")] == [3]
+    told = textsim("remove", "known", "x").stderr
+    assert "2 records dropped in favour of them by dedupe --add" in told
 
 
 def test_forget_prints_a_receipt(news: Textsim) -> None:

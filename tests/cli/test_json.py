@@ -48,6 +48,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("identify news.jsonl", {"key": "a", "language": "en"}),
     ("judge news a b same", {"a": "a", "b": "b", "verdict": "same", "is_new": True}),
     ("doubtful news", {}),
+    ("keys news --prefix a", {"key": "a", "records": 1}),
     ("judgements list news", {"a": "a", "b": "b", "verdict": "same"}),
     ("judgements import news judgements.jsonl", {"judgements": 1, "new": 1}),
     ("judgements import news judgements.csv", {"judgements": 1, "new": 1}),

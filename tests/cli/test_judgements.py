@@ -134,3 +134,30 @@ def test_dedupe_refuses_judgements_that_it_cannot_follow(textsim: Textsim, tmp_p
     refused = textsim(*command, "-o", str(tmp_path / "o.jsonl"), status=2)
     message = 'a judgement names "1", but two records have this key: record 1, and record 2'
     assert message in refused.stderr
+
+
+def test_check_counts_stale_judgements_and_a_list_restores_them(
+    textsim: Textsim, db: ts.Database, tmp_path: Path
+) -> None:
+    news = db.create_corpus("news")
+    news.add_many({"a": "a garden hose", "b": "a drill", "c": "a lamp"})
+    textsim("judge", "news", "a", "b", "same")
+    textsim("judge", "news", "b", "c", "same", "--any-text")
+    assert "not obeyed" not in textsim("check", "news").stderr
+    news.add("b", "a hammer")
+    assert "1 judgement not obeyed, because a text has changed" in textsim("check", "news").stderr
+    for form in ("csv", "jsonl"):
+        exported = textsim("judgements", "list", "news", "--format", form).stdout
+        path = tmp_path / f"judgements.{form}"
+        path.write_text(exported)
+        for pair in (("a", "b"), ("b", "c")):
+            textsim("judgements", "remove", "news", *pair)
+        textsim("judgements", "import", "news", str(path))
+        assert [each.is_stale for each in news.judgements()] == [True, False], form
+    assert "recorded" in textsim("judge", "news", "a", "b", "same").stderr
+    assert not any(each.is_stale for each in news.judgements())
+    path.write_text("a,b,verdict,hash_a\na,c,same,x\n")
+    renamed = path.rename(tmp_path / "x.csv")
+    assert (
+        "expected hashes" in textsim("judgements", "import", "news", str(renamed), status=2).stderr
+    )

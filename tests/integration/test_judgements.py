@@ -298,7 +298,7 @@ def test_a_judgement_says_who_judges_and_how_sure(db: ts.Database, tmp_path: Pat
     assert corpus.judge("a", "b", "same", source="model 1", confidence=0.9)
     assert not corpus.judge("b", "a", "same")
     assert not corpus.judge("b", "a", "same", source="model 1", confidence=0.9)
-    with pytest.raises(ts.JudgementExists, match="another note, source or confidence"):
+    with pytest.raises(ts.JudgementExists, match="another note, source, confidence or text"):
         corpus.judge("a", "b", "same", confidence=0.8)
     assert corpus.judge("a", "b", "different", "a year", replaces="same", source="Ann")
     corpus.judge("c", "d", "unsure", confidence=0)

@@ -7,7 +7,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import textsim_db as ts
 from tests.support.sampling import sample
 from textsim_db.cluster import loaded_documents
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.corpus.judged_records import JudgedDocuments
+from textsim_db.corpus.judged_records import JudgedKeys
 from textsim_db.corpus.removals import Document, Rule, deduplicate
 from textsim_db.settings.named_values import Linkage
 
@@ -69,7 +68,7 @@ def test_the_result_is_that_of_a_corpus(db: ts.Database, rng: random.Random, kin
         ]
 
 
-def judged(rng: random.Random, size: int, texts: list[str]) -> list[JudgedDocuments]:
+def judged(rng: random.Random, size: int, texts: list[str]) -> list[JudgedKeys]:
     """Return judgements of close and of other pairs; some lead through documents that do not exist."""
     order = sorted(range(size), key=texts.__getitem__)
     neighbours = list(pairwise(order))
@@ -77,7 +76,9 @@ def judged(rng: random.Random, size: int, texts: list[str]) -> list[JudgedDocume
     pairs += [(rng.randrange(size), size + rng.randrange(3)) for _ in range(6)]
     different = {tuple(sorted(pair)) for pair in pairs}
     return [
-        JudgedDocuments(a, b, rng.choice(["same", "different", "unsure"]), f"line {line}")
+        JudgedKeys(
+            f"{a:04d}", f"{b:04d}", rng.choice(["same", "different", "unsure"]), f"line {line}"
+        )
         for line, (a, b) in enumerate(sorted(different), start=1)
     ]
 
@@ -97,8 +98,9 @@ def test_what_is_removed_is_what_a_corpus_removes(
             None if rng.random() < 0.02 else text + "\0" * (rng.random() < 0.02),
             rng.randrange(9),
             rng.choice(scopes) if scopes else None,
+            f"{place:04d}",
         )
-        for text in texts
+        for place, text in enumerate(texts)
     ]
     rule = Rule(Preference.parse(keep), settings, linkage)
     judgements = judged(rng, len(texts), texts) if is_judged else []
@@ -107,9 +109,9 @@ def test_what_is_removed_is_what_a_corpus_removes(
         judgements = [
             each
             for each in judgements
-            if max(each[:2]) >= len(texts) or len({documents[i].scope for i in each[:2]}) == 1
+            if len({documents[i].scope for i in map(int, each[:2]) if i < len(texts)}) == 1
         ]
-    result = deduplicate(documents, rule, judgements=(lambda: judgements) if is_judged else None)
+    result = deduplicate(documents, rule, judgements=judgements)
 
     corpus = db.create_corpus("c", **fields)
     stored: list[Any] = [
@@ -118,14 +120,14 @@ def test_what_is_removed_is_what_a_corpus_removes(
         if document.text is not None
     ]
     report = corpus.add_many(stored)
-    corpus.judge_many((f"{j.a:04d}", f"{j.b:04d}", j.verdict) for j in judgements)
+    corpus.judge_many(each[:3] for each in judgements)
     lengths = np.array([0 if each.text is None else len(each.text) for each in documents])
     ranks = rule.preference.ranks(lengths, [each.value for each in documents])
     expected = corpus.duplicates(
         linkage=linkage, rank=lambda key: ranks[int(key)], judgements=is_judged
     )
     monkeypatch.setattr(loaded_documents, "COMPARED_AT_ONCE", 0)
-    again = deduplicate(documents, rule, judgements=(lambda: judgements) if is_judged else None)
+    again = deduplicate(documents, rule, judgements=judgements)
     assert sorted(again.removals) == sorted(result.removals)
     said = (kind, linkage, keep, is_judged, scopes)
     assert sorted(result.removals) == sorted(
@@ -159,12 +161,12 @@ def test_what_passes_the_memory_lies_in_files(
 
 
 def test_judgements_that_contradict_the_scopes_are_refused() -> None:
-    documents = [Document("one two three", scope=scope) for scope in "ab"]
+    documents = [Document("one two three", scope=scope, key=scope) for scope in "ab"]
     rule = Rule(Preference.parse("first"), ts.CorpusSettings(scoped=True))
-    for a, b, message in ((0, 1, "different scopes"), (0, 0, "same record twice")):
-        pair = JudgedDocuments(a, b, "same", "line 7")
+    for a, b, message in (("a", "b", "different scopes"), ("a", "a", "same record twice")):
+        pair = JudgedKeys(a, b, "same", "line 7")
         with pytest.raises(ts.ConfigurationError, match=f"line 7: .*{message}"):
-            deduplicate(documents, rule, judgements=partial(list, [pair]))
+            deduplicate(documents, rule, judgements=[pair])
 
 
 def test_keys_are_any_texts_in_their_order() -> None:

@@ -44,6 +44,27 @@ def test_a_verdict_is_recorded_and_undone(chairs: ts.Corpus, open_review: Open) 
     assert client.post("/undo").headers["location"] == "pairs"
 
 
+def test_a_stale_judgement_is_shown_and_the_pair_waits_again(
+    chairs: ts.Corpus, open_review: Open
+) -> None:
+    chairs.judge("a", "b", "same")
+    chairs.judge("b", "c", "different")
+    chairs.add("b", f"{chairs.normal_form('b')} at night")
+    client = open_review(chairs)
+    assert client.get("/judgements").text.count("stale: a text has changed since") == 2
+    assert "stale: a text has changed since" in client.get("/pair?a=a&b=b").text
+    assert _open_pairs(client) == 3
+    _judge(client, "a", "b", "different")
+    assert [j.is_stale for j in chairs.judgements()] == [False, True]
+    assert _open_pairs(client) == 2
+    # What is undone is as stale as it was.
+    client.post("/undo")
+    assert [(j.verdict, j.is_stale) for j in chairs.judgements()] == [
+        ("same", True),
+        ("different", True),
+    ]
+
+
 def test_two_people_do_not_overwrite_each_other_unseen(
     chairs: ts.Corpus, open_review: Open
 ) -> None:
@@ -212,3 +233,8 @@ def test_a_file_of_judgements_refuses_what_a_corpus_refuses(tmp_path: Path) -> N
     path.write_text("[]")
     with pytest.raises(ts.InputError, match="line 1 is no judgement"):
         one.read()
+
+
+def _open_pairs(client: TestClient) -> int:
+    table = client.get("/pairs?state=open").text.partition("<tbody>")[2]
+    return table.count("<tr")

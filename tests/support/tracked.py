@@ -80,7 +80,7 @@ def compare_with_networkx(
     expected = expected_clusters(
         scopes,
         {(a, b): value for a, b, value in corpus.pairs(threshold) if guards[a] == guards[b]},
-        {(j.a, j.b): str(j.verdict) for j in corpus.judgements()},
+        {(j.a, j.b): str(j.verdict) for j in corpus.judgements() if not j.is_stale},
         linkage,
         sorted(scopes) if linkage == "complete" else list(scopes),
     )
@@ -92,7 +92,7 @@ def compare_with_networkx(
 
 def judged_pairs(corpus: ts.Corpus) -> set[tuple[str, str]]:
     """Return the pairs that were judged different, and those of groups that were judged the same."""
-    verdicts = {(j.a, j.b): str(j.verdict) for j in corpus.judgements()}
+    verdicts = {(j.a, j.b): str(j.verdict) for j in corpus.judgements() if not j.is_stale}
     different = {pair for pair, verdict in verdicts.items() if verdict == "different"}
     groups, _ = judged_groups(verdicts)
     return different.union(*(combinations(sorted(group), 2) for group in groups))

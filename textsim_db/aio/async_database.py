@@ -145,6 +145,7 @@ class Corpus(Derived[corpus.Corpus]):
     failures = coroutine(corpus.Corpus.failures)
     retry_failures = coroutine(corpus.Corpus.retry_failures)
     detach = coroutine(corpus.Corpus.detach)
+    keys = results(corpus.Corpus.keys)
     remove = coroutine(corpus.Corpus.remove)
     expire = coroutine(corpus.Corpus.expire)
     scopes = coroutine(corpus.Corpus.scopes)

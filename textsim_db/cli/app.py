@@ -170,6 +170,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
     },
     "Documents of a corpus": {
         "index": document_commands.index,
+        "keys": document_commands.KEYS,
         "remove": document_commands.remove,
         "expire": document_commands.EXPIRE,
         "forget": document_commands.forget,

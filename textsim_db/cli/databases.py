@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated
@@ -113,7 +114,8 @@ def check(
     All rows are read. It prints the problems, and what mends them. A table has one line for more than
     three problems of a kind, with their number and the first; other formats have all. If an object of
     the schema is missing or changed, it prints that instead and reads no corpus. Exit status 1 if there
-    are any problems.
+    are any problems. A message counts the judgements of texts that have changed since, which nothing
+    obeys.
 
     Examples:
     - `textsim check`
@@ -237,6 +239,12 @@ def _problem_rows(db: Database, name: str) -> list[_Row]:
         corpus=name,
         problems=len(problems),
     )
+    stale = 0 if problems else sum(judgement.is_stale for judgement in corpus.judgements())
+    if stale:
+        print_message(
+            f"{count(stale, 'judgement')} not obeyed, because a text has changed since; to judge the "
+            f"pairs again, see is_stale: textsim judgements list {shlex.quote(name)} --format jsonl"
+        )
     return [(name, *problem) for problem in problems]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import resource
 import sys
 import time
@@ -38,7 +39,6 @@ from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
     from textsim_db.corpus import Corpus
-    from textsim_db.corpus.judged_records import JudgedDocuments
     from textsim_db.corpus.removal_summary import AnyDocument
     from textsim_db.corpus.removals import Deduplication, Document, Rule
     from textsim_db.files.read_documents import ReadJudgement
@@ -94,8 +94,9 @@ def dedupe(
     judgements: Annotated[
         str | None,
         options.path_option(
-            "Obey the judgements of this file, which name records by their keys (--key). It is a "
-            "file as textsim judgements import reads it, and textsim judgements list writes it."
+            "Obey the judgements of this file, which name records, and documents of --against, by their "
+            "keys (--key). It is a file as textsim judgements import reads it, and textsim judgements "
+            "list writes it. They come before those of the corpora of --against, which are obeyed, too."
         ),
     ] = None,
     add: Annotated[
@@ -232,7 +233,9 @@ def dedupe(
     with RecordFiles(paths, wanted, FileFormat(kind, separator, quote, encoding)) as records:
         if output is not None:
             records.convert_for(output, output_kind, drop_faulty)
-        texts = _Texts(records, key_needed or report is not None, drop_faulty)
+        named = frozenset(key for judgement in judged or () for key in judgement[:2])
+        with_keys = key_needed or report is not None or bool(against)
+        texts = _Texts(records, with_keys, drop_faulty, named)
         _dedupe_file(texts, rule, outputs, against or [], judged, add, memory, database_url)
 
 
@@ -295,6 +298,8 @@ class _Texts:
     with_keys: bool
     drop_faulty: bool
     """Whether records with a fault do not stay."""
+    judged: Collection[str] = ()
+    """The keys that the judgements of a file name."""
     keys: list[str | None] = field(default_factory=list)
     faults: dict[int, Refusal] = field(default_factory=dict)
     """Why records cannot be compared, by their places."""
@@ -306,13 +311,20 @@ class _Texts:
         self.keys.clear()
         self.faults.clear()
         self.html = HtmlCount()
+        places: dict[str, int] = {}
         for number, record in enumerate(self.records):
-            self.keys.append(record.key if self.with_keys else None)
+            key = record.key if self.with_keys else None
+            self.keys.append(key)
+            if key is not None and key in self.judged and places.setdefault(key, number) != number:
+                raise InputError(
+                    f'a judgement names "{shown(key)}", but two records have this key: '
+                    f"{self.records.place(places[key])}, and {self.records.place(number)}"
+                )
             if record.fault is not None:
                 self.faults[number] = record.fault
             if record.text is not None:
                 self.html.add(number, record.text)
-            yield Document(record.text, record.value, record.scope)
+            yield Document(record.text, record.value, record.scope, key)
 
     def of_numbers(self, numbers: Collection[int]) -> dict[int, str]:
         """Read the records again, and return the texts of some by their places."""
@@ -330,6 +342,7 @@ def _dedupe_file(
     memory: float | None,
     database_url: str | None,
 ) -> None:
+    from textsim_db.corpus.judged_records import JudgedKeys
     from textsim_db.corpus.removals import deduplicate
     from textsim_db.corpus.stored_matches import store_sizes
 
@@ -348,7 +361,10 @@ def _dedupe_file(
             )
         if result is None:
             most = None if memory is None else int(memory * 1e9)
-            judged = None if judgements is None else partial(_of_records, judgements, texts)
+            judged = [
+                JudgedKeys(*each[:3], each.place, each.hashes or (None, None))
+                for each in judgements or ()
+            ]
             with loading(texts.records, texts) as load:
                 result = deduplicate(
                     load, rule, load.after_batch, corpora, judged, most, texts.of_numbers
@@ -365,7 +381,7 @@ def _dedupe_file(
         if addition is not None:
             addition.write(result)
             added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
-            store_sizes(corpora[0], result.cluster_sizes(), texts.keys)
+            store_sizes(corpora[0], result, texts.keys)
     faults = _faults(texts, result)
     choices = {"scope": texts.records.columns.scope, "against": against}
     _write_outputs(texts, result, outputs, page, faults, choices)
@@ -382,6 +398,17 @@ def _dedupe_file(
         print_message(shown(texts.html.note(partial(_name, texts))))
     if result.similar_scopes:
         print_message(similar_scopes_note(result.similar_scopes))
+    if added and result.recounted:
+        print_message(
+            f"{count(len(result.recounted), 'record')} not counted again, because an earlier run with "
+            "--add had the same keys",
+            logging.WARNING,
+        )
+    if result.stale_judgements:
+        number = count(result.stale_judgements, "judgement")
+        print_message(
+            f"{number} not obeyed, because a text has changed since: judge the pair again"
+        )
     if result.without_words:
         print_message(without_words_note(result.without_words))
     if memory is not None and (taken := _peak_memory()) > memory * 1e9:
@@ -478,30 +505,13 @@ def _faults(texts: _Texts, result: Deduplication) -> dict[int, Refusal]:
     return texts.faults | refused
 
 
-def _of_records(judgements: list[ReadJudgement], texts: _Texts) -> list[JudgedDocuments]:
-    from textsim_db.corpus.judged_records import JudgedDocuments
-
-    judged = {key for judgement in judgements for key in judgement[:2]}
-    places: dict[str, int] = {}
-    for number, key in enumerate(texts.keys):
-        if key in judged and places.setdefault(key, number) != number:
-            raise InputError(
-                f'a judgement names "{shown(key)}", but two records have this key: '
-                f"{texts.records.place(places[key])}, and {texts.records.place(number)}"
-            )
-    # Keys without a record come after all records: a chain of judgements may lead through them.
-    for number, key in enumerate(sorted(judged - places.keys()), start=len(texts.keys)):
-        places[key] = number
-    return [JudgedDocuments(places[j.a], places[j.b], j.verdict, j.place) for j in judgements]
-
-
 def _documents_to_add(
     texts: _Texts, result: Deduplication
 ) -> Iterator[tuple[str | None, str, str | None]]:
     """Yield the records that stay and can be compared, as (key, text, scope)."""
     stays = result.mask()
     stays[[number for number, _ in result.refused]] = False
-    for number, (text, _, scope) in enumerate(texts):
+    for number, (text, _, scope, _) in enumerate(texts):
         if stays[number] and text is not None:
             yield texts.keys[number], text, scope
 

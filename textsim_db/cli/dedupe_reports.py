@@ -221,6 +221,7 @@ class AdditionFile:
             without_words=content["without_words"],
             sizes={StoredDocument(*document): size for document, size in content["sizes"]},
             also_kept=[*map(_read_removal, content["also_kept"])],
+            recounted=content["recounted"],
         )
 
     def write(self, result: Deduplication) -> None:
@@ -235,6 +236,7 @@ class AdditionFile:
             "without_words": result.without_words,
             "sizes": [*result.sizes.items()],
             "also_kept": result.also_kept,
+            "recounted": result.recounted,
         }
         with replacing(self.path) as file:
             file.write(json.dumps(content).encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
@@ -16,8 +17,8 @@ from textsim_db.cli.opening import connect, open_corpus
 from textsim_db.cli.operations import Operation
 from textsim_db.cli.progress_lines import Measured, loading, progress
 from textsim_db.errors import ConfigurationError, DatabaseError, InputError, shown
-from textsim_db.files.file_kinds import FileFormat, Kind, Quote
-from textsim_db.results import AddReport
+from textsim_db.files.file_kinds import STDIN, FileFormat, Kind, Quote
+from textsim_db.results import AddReport, StoredKey
 from textsim_db.results.html import count
 from textsim_db.settings.corpus_settings import SETTINGS
 
@@ -228,30 +229,107 @@ def index(
         raise typer.Exit(1 if report.stored or report.twins else 2)
 
 
+KEYS = Operation(
+    "keys",
+    """List the keys of the documents of a corpus, in byte order.
+
+    `records` is the number of records that textsim dedupe --add has taken for the document.
+
+    Examples:
+    - `textsim keys news`
+    - `textsim keys news --prefix week-7/ --format jsonl`
+    """,
+    columns=StoredKey._fields,
+    noun="document",
+    computes=False,
+)
+
+
 def remove(
     corpus: options.CorpusName,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY", help="Keys of the documents.")],
+    keys: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY]...",
+            help='Keys of the documents; "-" reads keys from standard input, one a line.',
+        ),
+    ] = None,
+    prefix: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Instead of keys: all keys that begin with this text."),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE", help="Instead of keys: the documents of this attached table."
+        ),
+    ] = None,
+    scope: Annotated[
+        str | None,
+        typer.Option(metavar="SCOPE", help="Instead of keys: the documents of this scope."),
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(metavar="CODE", help="Instead of keys: the documents in this language."),
+    ] = None,
+    yes: options.Yes = False,
     database_url: options.DatabaseUrl = None,
 ) -> None:
-    """Remove documents from a corpus by key.
+    """Remove documents from a corpus.
 
-    It prints how many documents were removed, and the unknown keys. Exit status 1 if some keys are
-    unknown, 2 if all are.
+    Of several conditions all must hold; textsim keys lists what they choose. It prints how many
+    documents were removed, and the unknown keys. Records that textsim dedupe --add dropped in favour of
+    these documents do not come back by themselves, so it prints how many there are. Exit status 1 if
+    some keys are unknown, 2 if all are.
 
-    Example: `textsim remove news article-17 article-18`
+    Examples:
+    - `textsim remove news article-17 article-18`
+    - `textsim remove news --prefix week-7/`
+    - `textsim remove news - < keys.txt`
+
     """
+    are_chosen = not all(each is None for each in (prefix, source, scope, language))
+    if are_chosen == bool(keys):
+        raise options.misused("KEY", "give keys, or --prefix, --source, --scope or --language")
+    unknown: list[str] = []
     with connect(database_url) as db:
         opened = db.manage(corpus)
-        unknown = [key for key in dict.fromkeys(keys) if key not in opened]
-        removed = opened.remove(keys)
+        if are_chosen:
+            chosen = opened.keys(prefix or "", source=source, scope=scope, language=language)
+            records = {each.key: each.records for each in chosen}
+            action = f'remove {count(len(records), "document")} of the corpus "{shown(corpus)}"'
+            confirm(action, yes)
+        else:
+            wanted = dict.fromkeys(_with_standard_input(keys or []))
+            records = opened._records_of(list(wanted))
+            unknown = [key for key in wanted if key not in records]
+        removed = opened.remove(records)
+    behind = sum(records.values()) - len(records)
     print_result(
-        f"removed {count(removed, 'document')}", corpus=corpus, documents=removed, unknown=unknown
+        f"removed {count(removed, 'document')}",
+        corpus=corpus,
+        documents=removed,
+        unknown=unknown,
+        records_behind=behind,
     )
+    if behind:
+        print_message(
+            f"{count(behind, 'record')} dropped in favour of them by dedupe --add; to get those back, "
+            "add their files again"
+        )
     for key in unknown:
         message = f'no document "{key}" in the corpus'
         print_message(message, logging.WARNING, corpus=corpus, key=key)
     if unknown:
         raise typer.Exit(1 if removed else 2)
+
+
+def _with_standard_input(keys: list[str]) -> Iterator[str]:
+    for key in keys:
+        if key == STDIN:
+            yield from filter(None, (line.rstrip("\r\n") for line in sys.stdin))
+        else:
+            yield key
 
 
 def forget(

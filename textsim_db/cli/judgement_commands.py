@@ -41,8 +41,9 @@ JUDGE = Operation(
     "judge",
     """Record what you say of two documents of a corpus.
 
-    `textsim clusters --judgements` and tracked clusters obey it. The documents need not exist, and the
-    judgement stays when they change or are removed.
+    `textsim clusters --judgements` and tracked clusters obey it. The documents need not exist. If the
+    words of one change later, the judgement is stale: it is listed, but not obeyed until you judge the
+    pair again. With --any-text it holds whatever the texts become.
 
     Examples:
     - `textsim judge news article-17 article-18 same`
@@ -99,7 +100,7 @@ def import_(
         typer.Argument(
             metavar="PATH",
             help="A file of records with the columns, or members in JSON, a and b (two keys), verdict "
-            'and, if you like, note, source and confidence; "-" is standard input.',
+            'and, if you like, note, source, confidence, hash_a and hash_b; "-" is standard input.',
         ),
     ],
     kind: options.RecordKindOption = Kind.AUTO,
@@ -118,8 +119,9 @@ def import_(
 ) -> None:
     """Record the judgements of a file, all or none.
 
-    Other columns do not count: you are the one who judges, now. It prints how many judgements
-    are new, or with --replace new or replaced.
+    You are the one who judges, now. A file of textsim judgements list says which texts were judged, so a
+    judgement of texts that have changed since is stale; without these columns the present texts are.
+    Other columns do not count. It prints how many judgements are new, or with --replace new or replaced.
 
     Example: `textsim judgements import news judgements.csv`
     """
@@ -128,7 +130,7 @@ def import_(
     read = read_judgements(path, FileFormat(kind, separator, quote, encoding))
     with connect(database_url) as db:
         new = db.manage(corpus).judge_many(
-            (judgement[:6] for judgement in read), replace, place_of=lambda i: read[i].place
+            (judgement[:7] for judgement in read), replace, place_of=lambda i: read[i].place
         )
     kind_of_new = "new or replaced" if replace else "new"
     print_result(

@@ -332,7 +332,13 @@ CHOICES: dict[str, type[StrEnum]] = {
     "replaces": Verdict,
 }
 """The arguments that take one of some words."""
-METAVARS = {"scope": "SCOPE", "note": "TEXT", "source": "TEXT", "keep_events": "TIME"}
+METAVARS = {
+    "scope": "SCOPE",
+    "note": "TEXT",
+    "source": "TEXT",
+    "prefix": "TEXT",
+    "keep_events": "TIME",
+}
 Create = Annotated[bool, typer.Option("--create", help="Create the corpus if it does not exist.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 

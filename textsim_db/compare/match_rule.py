@@ -7,10 +7,12 @@ values equal those of textsim_db.measures on the documents' shingles or words.
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
+from uuid import UUID
 
 import numpy as np
 from rapidfuzz import process
@@ -237,6 +239,23 @@ def which_match(similarities: FloatArray, threshold: float) -> BoolArray:
     for pair in range(len(similarities)):
         are_matches[pair] = is_match(similarities[pair], threshold)
     return are_matches
+
+
+def form_hash(form: str) -> str:
+    """Return the hash by which a judgement remembers a normal form, as textsim._form_hash does."""
+    return str(UUID(bytes=hashlib.sha256(form.encode()).digest()[:16]))
+
+
+def is_stale(judged: Sequence[str | None], present: Sequence[str | None]) -> bool:
+    """Return whether a text of a judgement has changed, as textsim._is_stale does.
+
+    judged: the hashes of the texts that were judged; None: any text. present: the hashes of the texts of
+    today; None: there is none.
+    """
+    return any(
+        None not in (one, other) and one != other
+        for one, other in zip(judged, present, strict=True)
+    )
 
 
 class Separation(NamedTuple):

@@ -107,7 +107,8 @@ def dedupe_frame(
         scope: the name of the column of scopes, or the names of several columns that make one: only
             rows of one scope are compared.
         against: corpora whose documents stand: a row that matches one of them is removed, too. The
-            settings of the first one say what matches.
+            settings of the first one say what matches. Their judgements are obeyed; `key` names the
+            rows that they are about.
         keep_up_to: how many rows of a cluster stay: the one that keep names, and those that are least
             similar to it.
         annotate: return all rows, with four columns more. cluster: the number of the cluster, from 1
@@ -184,23 +185,27 @@ class _Documents:
         for row, values in enumerate(self._rows):
             of = dict(zip(self._options, values, strict=True))
             text, value = of["text"], of.get("keep")
-            self._check_key(of.get("key"), row)
+            key = self._checked_key(of.get("key"), row)
             if isinstance(text, Misfit):
                 self.faults[row] = str(wrong_value(text, "text", "str"))
                 text = None
-            yield Document(text, None if is_null(value) else value, of.get("scope"))
+            yield Document(text, None if is_null(value) else value, of.get("scope"), key)
 
-    def _check_key(self, key: Any, row: int) -> None:
-        """Raise ConfigurationError if an earlier row has the same key, which would name both rows."""
+    def _checked_key(self, key: Any, row: int) -> str | None:
+        """Return the text of a key.
+
+        Raises ConfigurationError if an earlier row has the same key, which would name both rows.
+        """
         value = key.value if isinstance(key, Misfit) else key
         if is_null(value):
-            return
+            return None
         first = self._rows_of_keys.setdefault(str(value), row)
         if first != row:
             raise ConfigurationError(
                 f"key={self._key!r} names rows {first} and {row} alike, {shown(str(value)[:40])}; name "
                 "a column of unique values, or leave out key="
             )
+        return str(value)
 
 
 def _filtered(frame: Any, result: Deduplication) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, LiteralString
@@ -12,14 +12,18 @@ from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DuplicateError
-from textsim_db.files.arrow_results import Results
+from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
 from textsim_db.read import statements
-from textsim_db.results import AddReport, Answer, DoubtfulPair, Judgement, Outcome
-from textsim_db.settings.check_values import check_raised, several_items
+from textsim_db.read.snapshot import snapshot
+from textsim_db.results import AddReport, Answer, DoubtfulPair, Judgement, Outcome, StoredKey
+from textsim_db.settings.check_values import check_flag, check_raised, several_items
 from textsim_db.settings.named_values import VerdictName
 from textsim_db.settings.progress_bar import showing
 from textsim_db.write import document_inputs, judge_pairs, remove_documents
 from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
+from textsim_db.write.judge_pairs import TextHashes
+
+_LISTED_AT_ONCE = 10_000
 
 
 class DocumentMethods(CheckedArguments):
@@ -167,7 +171,9 @@ class DocumentMethods(CheckedArguments):
     def remove(self, keys: Iterable[Key]) -> int:
         """Remove documents by key, and return how many were removed; unknown keys are skipped.
 
-        Lost connections and time limits are handled as in add_many().
+        Lost connections and time limits are handled as in add_many(). Records that `textsim dedupe
+        --add` dropped in favour of a removed document do not come back by themselves; keys() counts
+        them.
 
         Raises:
             ConfigurationError: `keys` is a single key.
@@ -179,6 +185,44 @@ class DocumentMethods(CheckedArguments):
         """
         several = several_items(keys, "remove() takes several keys, such as [key]")
         return self._current.write(remove_documents.remove, several)
+
+    def keys(
+        self,
+        prefix: str = "",
+        *,
+        source: str | None = None,
+        scope: Scope | None = None,
+        language: str | None = None,
+    ) -> Results[StoredKey]:
+        """Return the keys of the documents, in byte order; an expired document has none.
+
+        Args:
+            prefix: only keys that begin with it.
+            source: only documents of this attached table.
+            scope: only documents of this scope.
+            language: only documents in this language.
+
+        Raises:
+            ConfigurationError: the corpus has no scopes, or identifies no languages.
+
+        Examples:
+            >>> [each.key for each in corpus.keys("u")]
+            ['update']
+            >>> corpus.remove(each.key for each in corpus.keys("u"))
+            1
+        """
+        chosen = {
+            "prefix": prefix,
+            "source": source,
+            "scope": None if scope is None else self._scope(scope),
+            "language": self._language(language),
+        }
+        return Results(StoredKey, partial(self._current.stream, _listed_keys, chosen))
+
+    def _records_of(self, keys: Iterable[Key]) -> dict[str, int]:
+        """Return for each of these keys that has a document the number of its records."""
+        possible = [each for each in map(document_inputs.possible_key, keys) if each is not None]
+        return self._current.read(_records_of_keys, possible)
 
     def expire(self, progress: Callable[[int], None] | bool | None = None) -> int:
         """Remove the documents whose time is over, and return how many were removed.
@@ -235,6 +279,24 @@ class DocumentMethods(CheckedArguments):
         )
 
 
+def _listed_keys(
+    store: Store, chosen: Mapping[str, str | None]
+) -> Generator[ResultColumns, None, None]:
+    statement = store.corpus.statement(statements.LISTED_KEYS)
+    with (
+        snapshot(store.engine) as connection,
+        connection.cursor(store.corpus.label("keys")) as cursor,
+    ):
+        cursor.execute(statement, chosen)
+        while rows := cursor.fetchmany(_LISTED_AT_ONCE):
+            yield columns_of(StoredKey, rows)
+
+
+def _records_of_keys(store: Store, keys: list[str]) -> dict[str, int]:
+    statement = store.corpus.statement(statements.RECORDS_OF_KEYS)
+    return dict(read_rows(store.engine, statement, [keys]))
+
+
 def _given_judgement(judgement: Any, place: str) -> judge_pairs.GivenJudgement:
     # A str of three characters could be unpacked, too.
     if not isinstance(judgement, tuple | list) or not 3 <= len(judgement) <= 6:
@@ -263,11 +325,13 @@ class JudgementMethods(CheckedArguments):
         replaces: VerdictName | None = None,
         source: str | None = None,
         confidence: float | None = None,
+        any_text: bool = False,
     ) -> bool:
         """Record what a person or a model says of two documents, and return whether that was new.
 
         Tracked clusters obey it; clusters() and duplicates() do with `judgements=True`. The documents
-        need not exist; the judgement stays when they change or are removed. A pair has one judgement.
+        need not exist. A pair has one judgement. If the words of a document change later, it is stale:
+        it stays and is listed, but nothing obeys it until the pair is judged again.
 
         Args:
             a: the key of one document.
@@ -280,6 +344,8 @@ class JudgementMethods(CheckedArguments):
             source: the name of the person or model that judges, of up to 200 bytes. The role of the
                 database is stored anyway.
             confidence: how sure that is, from 0 to 1.
+            any_text: the judgement is about the keys, and holds whatever their texts become. It always
+                does for a key without a document.
 
         Raises:
             JudgementExists: the pair was judged otherwise, or the note, source or confidence differs,
@@ -294,7 +360,10 @@ class JudgementMethods(CheckedArguments):
             >>> list(corpus.clusters(judgements=True))
             []
         """
-        judgement = judge_pairs.GivenJudgement(a, b, verdict, note, source, confidence, replaces)
+        hashes = (None, None) if check_flag(any_text, "any_text") else None
+        judgement = judge_pairs.GivenJudgement(
+            a, b, verdict, note, source, confidence, hashes, replaces
+        )
         return bool(self._current.loaded().read(judge_pairs.judge, [judgement]))
 
     def judge_many(
@@ -303,6 +372,7 @@ class JudgementMethods(CheckedArguments):
             tuple[Key, Key, str]
             | tuple[Key, Key, str, str | None]
             | tuple[Key, Key, str, str | None, str | None, float | None]
+            | tuple[Key, Key, str, str | None, str | None, float | None, TextHashes | None]
         ],
         replace: bool = False,
         place_of: Callable[[int], str] | None = None,
@@ -310,7 +380,8 @@ class JudgementMethods(CheckedArguments):
         """Record several judgements, all or none, and return how many were new or replaced others.
 
         Args:
-            judgements: (a, b, verdict), and if you like note, source and confidence, as in judge().
+            judgements: (a, b, verdict), and if you like note, source and confidence, as in judge(), and
+                `(hash_a, hash_b)` of a Judgement; by default the present texts are judged.
             replace: replace stored judgements that differ in one of these.
             place_of: names the judgement with this number, from 0 on, in the message of an error.
 

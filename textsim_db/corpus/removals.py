@@ -21,8 +21,13 @@ from textsim_db.cluster.keep_rule import Preference
 from textsim_db.cluster.loaded_documents import LoadedDocuments
 from textsim_db.cluster.pair_groups import JudgedPairs, judged_groups
 from textsim_db.cluster.spanning_forest import Ids, Links, joined_links
-from textsim_db.compare.match_rule import Criterion
-from textsim_db.corpus.judged_records import JudgedDocuments, judged_pairs
+from textsim_db.compare.match_rule import Criterion, form_hash
+from textsim_db.corpus.judged_records import (
+    JudgedDocument,
+    JudgedDocuments,
+    JudgedKeys,
+    judgements_to_obey,
+)
 from textsim_db.corpus.loaded_texts import KeyedText, LoadedTexts, key_of
 from textsim_db.corpus.removal_summary import (
     AnyDocument,
@@ -33,7 +38,12 @@ from textsim_db.corpus.removal_summary import (
     similar_scopes,
     summarize,
 )
-from textsim_db.corpus.stored_matches import StoredMatches, form_in, stored_sizes
+from textsim_db.corpus.stored_matches import (
+    StoredMatches,
+    documents_with_keys,
+    form_in,
+    stored_sizes,
+)
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import AddReport
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
@@ -85,6 +95,8 @@ class Document(NamedTuple):
     """The value of the preference's column."""
     scope: str | None = None
     """None if the settings know no scopes."""
+    key: str | None = None
+    """The key by which judgements name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +118,10 @@ class Deduplication:
     """The documents that stay beside the kept document of their cluster."""
     similar_scopes: list[tuple[str, ...]] = field(default_factory=list)
     """The scopes that differ only in case, spaces or encoding, in groups."""
+    stale_judgements: int = 0
+    """The judgements that were not obeyed, because a text has changed since."""
+    recounted: list[int] = field(default_factory=list)
+    """The documents whose keys the sizes of clusters before this run count."""
 
     def mask(self) -> npt.NDArray[np.bool_]:
         """Return which documents stay: bool of shape (documents,)."""
@@ -119,7 +135,10 @@ class Deduplication:
 
     def cluster_sizes(self) -> dict[AnyDocument, int]:
         """Return the size of each cluster by its kept document; those of corpora come last."""
-        joined = Counter(link.kept for link in (*self.removals, *self.also_kept))
+        recounted = set(self.recounted)
+        joined: Counter[AnyDocument] = Counter()
+        for number, kept, _ in (*self.removals, *self.also_kept):
+            joined[kept] += number not in recounted
         order = sorted(joined, key=lambda kept: (isinstance(kept, StoredDocument), kept))
         return {kept: joined[kept] + self.sizes.get(kept, 1) for kept in order}
 
@@ -153,19 +172,21 @@ def deduplicate(
     rule: Rule,
     progress: Callable[[AddReport], None] | None = None,
     against: Sequence[Corpus] = (),
-    judgements: Callable[[], list[JudgedDocuments]] | None = None,
+    judgements: Sequence[JudgedKeys] = (),
     memory: int | None = None,
     texts_of: Callable[[Collection[int]], Mapping[int, str]] = lambda numbers: {},
 ) -> Deduplication:
     """Find the documents to remove; documents are numbered from 0.
 
     progress is called as by Corpus.add_many. against: corpora whose documents stand, before all others;
-    a document that matches one of them is removed. judgements: called after the documents were read.
+    a document that matches one of them is removed. Their judgements are obeyed, after these.
     memory: as for LoadedTexts. texts_of: reads some documents again, for the summary. Raises
     ConfigurationError if two values cannot be compared.
     """
-    numbered = _Numbered(documents, with_values=rule.preference.column is not None)
-    stored = StoredMatches(numbered, against)
+    verdicts = judgements_to_obey(judgements, against)
+    judged_keys = {key for judgement in verdicts for key in judgement[:2]}
+    numbered = _Numbered(documents, rule.preference.column is not None, judged_keys)
+    stored = StoredMatches(numbered, against, numbered.judged)
     loaded = LoadedTexts(rule.config(), for_merges=True, memory=memory)
     report = AddReport()
     for batch in loaded.read(_without_missing_scopes(stored if against else numbered)):
@@ -177,11 +198,15 @@ def deduplicate(
     lengths = np.frombuffer(numbered.lengths, np.int64)
     numbers = loaded.numbers()
     ranks = rule.preference.ranks(lengths, numbered.values)[numbers]
+    judged, stale = None, 0
+    if numbered.judged:
+        ids, of_records = _judge(numbered, loaded, verdicts, against)
+        stored.best |= of_records.choose(
+            {number: stored.of_judged.get(number, []) for number in ids}
+        )
+        judged = of_records.among({n: id_ for n, id_ in ids.items() if n not in stored.best})
+        stale = of_records.stale
     is_stored = np.isin(numbers, [*stored.best])
-    judged = None
-    if judgements is not None:
-        ids = {number: id_ for id_, number in enumerate(numbers.tolist()) if not is_stored[id_]}
-        judged = judged_pairs(judgements(), ids, loaded.parts())
     removed, kept, similarity = _removals(loaded.host(), rule, ranks, judged, is_stored)
     ends = numbers[removed].tolist(), numbers[kept].tolist(), similarity.tolist()
     links = {number: Removal(number, *rest) for number, *rest in zip(*ends, strict=True)}
@@ -197,15 +222,18 @@ def deduplicate(
         of_corpora = (each for each in documents if isinstance(each, StoredDocument))
         return loaded.forms(places) | {each: form_in(against, each) for each in of_corpora}
 
+    before = stored_sizes(against, removals)
     return Deduplication(
         len(lengths),
         removals,
         [(int(refusal.key), refusal.reason) for refusal in report.refused],
         report.without_words,
-        stored_sizes(against, removals),
+        before.sizes,
         summarize(removals, _likeness(removals, loaded, numbered), forms_of, texts_of),
         also_kept,
         similar_scopes(numbered.scopes),
+        stale,
+        before.recounted([*removals, *also_kept], numbered.keys) if against else [],
     )
 
 
@@ -222,6 +250,22 @@ def _likeness(
     for number, is_copy in zip(removed[have_same_words], are_copies[have_same_words], strict=True):
         likeness[int(number)] = Likeness.COPY if is_copy else Likeness.SAME_WORDS
     return likeness
+
+
+def _judge(
+    numbered: _Numbered, loaded: LoadedTexts, verdicts: list[JudgedKeys], against: Sequence[Corpus]
+) -> tuple[dict[int, int], JudgedDocuments]:
+    """Return the ids of the judged documents, by their numbers, and what judgements say of them."""
+    numbers, parts = loaded.numbers(), loaded.parts()
+    judged = np.array(sorted(numbered.judged), np.int64)
+    judged = judged[np.isin(judged, numbers)]
+    ids = dict(zip(judged.tolist(), np.searchsorted(numbers, judged).tolist(), strict=True))
+    known = documents_with_keys(against, {key for each in verdicts for key in each[:2]})
+    for number, form in loaded.forms(judged.tolist()).items():
+        key, part = numbered.judged[number], None if parts is None else int(parts[ids[number]])
+        document = JudgedDocument(key, number, part, form_hash(form))
+        known.setdefault(key, []).append(document)
+    return ids, JudgedDocuments(verdicts, known)
 
 
 def _more_similar(stored: Removal, other: Removal | None) -> Removal:
@@ -290,17 +334,27 @@ def _without_missing_scopes(documents: Iterable[KeyedText]) -> Iterator[KeyedTex
 class _Numbered:
     """Documents with their numbers as keys; records lengths and values while they are read."""
 
-    def __init__(self, documents: Iterable[Document], with_values: bool) -> None:
+    def __init__(
+        self, documents: Iterable[Document], with_values: bool, judged_keys: Collection[str]
+    ) -> None:
         self.lengths = array("q")
         self.hashes = array("q")
         """The hash of each text in this process."""
         self.values: list[Any] = []
         self.scopes: set[str] = set()
+        self.keys: list[str | None] = []
+        """The keys of all documents, with the texts and values."""
+        self.judged: dict[int, str] = {}
+        """The keys of the documents that judgements name."""
+        self._judged_keys = judged_keys
         self._documents = documents
         self._with_values = with_values
 
     def __iter__(self) -> Iterator[tuple[str, str, str | None]]:
-        for number, (text, value, scope) in enumerate(self._documents):
+        for number, (text, value, scope, key) in enumerate(self._documents):
+            if key is not None and key in self._judged_keys:
+                self.judged[number] = key
+            self.keys.append(key)
             self.lengths.append(0 if text is None else len(text))
             self.hashes.append(hash(text))
             if self._with_values:

@@ -91,6 +91,8 @@ class Results(Generator[ResultRow, None, None], Generic[ResultRow]):
         def of_hint(hint: Any) -> Any:
             if hint in (float, float | None):
                 return pyarrow.float64()
+            if hint is bool:
+                return pyarrow.bool_()
             if hint is int:
                 return pyarrow.int64()
             if hint is datetime:

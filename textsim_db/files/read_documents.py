@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import IO, NamedTuple
+from uuid import UUID
 
 from textsim_db.errors import InputError, suggestion
 from textsim_db.files.file_kinds import (
@@ -215,6 +216,8 @@ class ReadJudgement(NamedTuple):
     note: str | None
     source: str | None
     confidence: float | None
+    hashes: tuple[str | None, str | None] | None
+    """Those of the texts that were judged; None without these columns."""
     place: str
     """The file and the line, for messages."""
 
@@ -281,5 +284,17 @@ def _judgement(values: Values, place: str) -> ReadJudgement:
         None if note is None else text_of(note, "note"),
         None if source is None else text_of(source, "source"),
         sure,
+        _hashes_of(values),
         place,
     )
+
+
+def _hashes_of(values: Values) -> tuple[str | None, str | None] | None:
+    if "hash_a" not in values and "hash_b" not in values:
+        return None
+    given = [values.get(name) or None for name in ("hash_a", "hash_b")]
+    try:
+        a, b = (None if each is None else str(UUID(str(each))) for each in given)
+    except ValueError as error:
+        raise InputError(f'"hash_a" and "hash_b" are {given!r:.100}; expected hashes') from error
+    return a, b

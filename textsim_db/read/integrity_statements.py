@@ -304,10 +304,8 @@ WHERE s.similarity IS DISTINCT FROM f.similarity
 WRONG_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: clusters */
 WITH changed AS MATERIALIZED (
-    SELECT DISTINCT m.cluster FROM textsim.pending p
-    CROSS JOIN LATERAL pg_catalog.unnest(p.document_ids) i (id)
+    SELECT DISTINCT m.cluster FROM pg_catalog.unnest(textsim._logged_ids({id})) i (id)
     JOIN textsim.member_{id} m ON m.document_id = i.id
-    WHERE p.corpus_id = {id} AND p.document_ids IS NOT NULL
 ), expected AS MATERIALIZED (
     SELECT e.document_id, e.representative, count(*) OVER (PARTITION BY e.representative) AS size
     FROM textsim._group_nodes_{id}(
@@ -327,6 +325,12 @@ FULL JOIN (SELECT e.* FROM expected e WHERE e.size > 1) e ON e.document_id = s.d
 LEFT JOIN {document} d ON d.id = coalesce(s.document_id, e.document_id)
 WHERE (s.representative, s.size) IS DISTINCT FROM (e.representative, e.size)
     AND (s.cluster IS NULL OR s.cluster NOT IN (SELECT k.cluster FROM changed k))
+    -- With linkage kept a judgement of a waiting document may decide where others go.
+    AND NOT (%(linkage)s = 'kept' AND EXISTS (
+        SELECT FROM textsim.corpus c
+        CROSS JOIN pg_catalog.unnest(textsim._logged_ids({id})) i (id) JOIN {document} w ON w.id = i.id
+        WHERE c.id = {id} AND textsim._has_verdicts(coalesce(c.origin, c.id))
+            AND textsim._is_judged(coalesce(c.origin, c.id), w.key)))
 UNION ALL
 SELECT 'cluster ' || c.id, 'it has no members' FROM textsim.cluster_{id} c
 WHERE NOT EXISTS (SELECT FROM textsim.member_{id} m WHERE m.cluster = c.id)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -123,13 +123,6 @@ KeyPairs = set[tuple[str, str]]
 """Pairs of keys, each with the lower key first."""
 
 
-def different_pairs(connection: Any, corpus: StoredCorpus, keys: Sequence[str] | None) -> KeyPairs:
-    """Return the pairs that were judged different; keys: only pairs with one of these."""
-    chosen = None if keys is None else list(keys)
-    parameters = {"origin": corpus.origin, "keys": chosen}
-    return set(connection.execute(statements.DIFFERENT_KEYS, parameters).fetchall())
-
-
 class Exceptions(NamedTuple):
     """The matches of a unique corpus that are no twins."""
 
@@ -141,7 +134,8 @@ class Exceptions(NamedTuple):
     @classmethod
     def read(cls, connection: Connection, corpus: StoredCorpus) -> Exceptions:
         rows = connection.execute(corpus.statement(statements.FORCED_KEYS)).fetchall()
-        return cls({key for (key,) in rows}, different_pairs(connection, corpus, None))
+        different = connection.execute(statements.DIFFERENT_KEYS, [corpus.origin]).fetchall()
+        return cls({key for (key,) in rows}, set(different))
 
     def include(self, a: str, b: str) -> bool:
         """Return whether two matching documents may stand side by side; a < b."""

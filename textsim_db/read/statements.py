@@ -304,11 +304,40 @@ JOIN {document} d ON d.key = p.a JOIN {document} e ON e.key = p.b
 DIFFERENT_KEYS: Final[LiteralString] = """
 /* textsim-db: pairs judged different */
 SELECT j.a, j.b FROM textsim.judgement j
+WHERE j.origin = %s AND j.verdict = 'different' AND NOT textsim._is_stale(j)
+"""
+# Also stale pairs: texts of a batch are not stored yet.
+DIFFERENT_TEXTS: Final[LiteralString] = """
+/* textsim-db: pairs judged different */
+SELECT j.a, j.b, j.hash_a::text, j.hash_b::text,
+    textsim._document_hash(j.origin, j.a)::text, textsim._document_hash(j.origin, j.b)::text
+FROM textsim.judgement j
 WHERE j.origin = %(origin)s AND j.verdict = 'different'
-    AND (%(keys)s::text[] IS NULL OR j.a = ANY (%(keys)s::text[]) OR j.b = ANY (%(keys)s::text[]))
+    AND (j.a = ANY (%(keys)s::text[]) OR j.b = ANY (%(keys)s::text[]))
+"""
+LISTED_KEYS: Final[LiteralString] = """
+/* textsim-db: keys of corpus {id} */
+SELECT d.key, (SELECT s.relation::text FROM textsim.source s WHERE s.id = d.source_id),
+    d.scope, d.language, coalesce(d.cluster_size, 1)
+FROM {document} d
+WHERE starts_with(d.key, %(prefix)s)
+    AND (%(source)s::text IS NULL OR d.source_id IN (
+        SELECT s.id FROM textsim.source s
+        WHERE s.corpus_id = {id} AND s.relation = %(source)s::text::regclass))
+    AND (%(scope)s::text IS NULL OR d.scope = %(scope)s)
+    AND (%(language)s::text IS NULL OR d.language = %(language)s){alive}
+ORDER BY d.key COLLATE "C"
+"""
+RECORDS_OF_KEYS: Final[LiteralString] = """
+SELECT d.key, coalesce(d.cluster_size, 1) FROM {document} d WHERE d.key = ANY (%s::text[]){alive}
+"""
+JUDGED_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: judged documents of corpus {id} */
+SELECT d.key, d.part, textsim._document_hash(%s, d.key)::text
+FROM {document} d WHERE d.key = ANY (%s::text[]){alive}
 """
 CLUSTER_SIZES: Final[LiteralString] = """
-SELECT d.key, d.cluster_size FROM {document} d
+SELECT d.key, d.cluster_size, coalesce(d.counted_keys, '{{}}') FROM {document} d
 WHERE d.key = ANY (%s::text[]) AND d.cluster_size IS NOT NULL
 """
 FORCED_KEYS: Final[LiteralString] = """

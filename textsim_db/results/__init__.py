@@ -34,6 +34,7 @@ from textsim_db.results.rows import (
     PassageList as PassageList,
     QueryMatch as QueryMatch,
     SharedPassage as SharedPassage,
+    StoredKey as StoredKey,
 )
 from textsim_db.results.states import (
     IDLE as IDLE,

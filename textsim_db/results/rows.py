@@ -23,6 +23,19 @@ class Pair(NamedTuple, Generic[Key]):
     similarity: float
 
 
+class StoredKey(NamedTuple):
+    """The key of a document, and what the corpus knows of the document besides its text."""
+
+    key: str
+    source: str | None
+    """The attached table that it comes from, as `sources()` names it; None if it was added directly."""
+    scope: str | None
+    language: str | None
+    """Its ISO 639 code, if the corpus identifies languages."""
+    records: int
+    """How many records `textsim dedupe --add` has taken for it, itself included."""
+
+
 class DoubtfulPair(NamedTuple):
     """Two matching documents that nobody has judged, with the keys `a` < `b`."""
 
@@ -277,3 +290,9 @@ class Judgement(NamedTuple):
     """The name of the person or the model that judges."""
     confidence: float | None = None
     """How sure that is, from 0 to 1."""
+    hash_a: str | None = None
+    """The hash of the text of `a` that was judged; None: the judgement holds for any text."""
+    hash_b: str | None = None
+    """The same of `b`."""
+    is_stale: bool = False
+    """Whether one of the texts has changed since; then nothing obeys the judgement."""

@@ -99,7 +99,7 @@ class JudgementPages:
                 message = str(error).replace(str(path), shown(name))
                 raise HTTPException(400, message) from error
         new = self._site.reviewed.judgement_store.judge_many(
-            [judgement[:6] for judgement in given],
+            [judgement[:7] for judgement in given],
             "replace" in fields,
             place_of=lambda i: given[i].place.rpartition("/")[2],
         )

@@ -174,7 +174,8 @@ class PairList:
         counted = [
             judgement
             for judgement in judgements.values()
-            if choice.since is None or moment_of(judgement) <= choice.since
+            if not judgement.is_stale
+            and (choice.since is None or moment_of(judgement) <= choice.since)
         ]
         self._order = choice.order_of(pairs, members, counted)
         if choice.state == WAITING:
@@ -318,7 +319,8 @@ class PairPages:
         listed = self._list(pairs, choice, judgements)
         place = listed.place(a, b)
         for _, pair in listed.from_place(0 if place is None else place + 1):
-            if not choice.is_open or (pair.a, pair.b) not in judgements:
+            judgement = judgements.get((pair.a, pair.b))
+            if not choice.is_open or judgement is None or judgement.is_stale:
                 return _query(choice, pair)
         return None
 

@@ -124,12 +124,16 @@ class JudgementFile:
 
 
 def _record(stored: JudgementsOfPairs, judged: JudgedPair, replaces: VerdictName | None) -> bool:
-    first, second, verdict, note, source, confidence = judged
+    first, second, verdict, note, source, confidence = judged[:6]
+    hashes = judged[6] if len(judged) > 6 else None
     a, b = min(first, second), max(first, second)
     if note is not None and len(note.encode(errors="replace")) > _MOST_NOTE:
         raise InputError(f"the note is longer than {_MOST_NOTE:,} bytes")
     before = stored.get((a, b))
-    if before is not None and (before.verdict, before.note, *before[6:]) == judged[2:]:
+    # The settings of the run are not known here, and with them the words that count.
+    hash_a, hash_b = (hashes if first == a else hashes[::-1]) if hashes else (None, None)
+    told = (verdict, note, source, confidence, hash_a, hash_b)
+    if before is not None and (before.verdict, before.note, *before[6:10]) == told:
         return False
     if before is not None and before.verdict != replaces:
         raise JudgementExists(f"{before.judged_by} has judged the pair {before.verdict}")
@@ -140,9 +144,7 @@ def _record(stored: JudgementsOfPairs, judged: JudgedPair, replaces: VerdictName
         verdict,  # type: ignore[arg-type]  # a Verdict is one of these texts, too
         getpass.getuser(),
         now,
-        note,
-        source,
-        confidence,
+        *told[1:],
     )
     return True
 
@@ -150,7 +152,8 @@ def _record(stored: JudgementsOfPairs, judged: JudgedPair, replaces: VerdictName
 def _judgement(values: dict[str, Any]) -> Judgement:
     a, b = sorted((values["a"], values["b"]))
     judged_at = datetime.fromisoformat(values["judged_at"])
-    rest = (values.get(name) for name in ("note", "source", "confidence"))
+    names = ("note", "source", "confidence", "hash_a", "hash_b")
+    rest: Iterator[Any] = (values.get(name) for name in names)
     return Judgement(a, b, values["verdict"], str(values["judged_by"]), judged_at, *rest)
 
 

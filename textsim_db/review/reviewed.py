@@ -15,8 +15,19 @@ if TYPE_CHECKING:
     from textsim_db.review.corpus_documents import CorpusDocuments
     from textsim_db.review.report_documents import JudgementFile, ReportDocuments
 
-JudgedPair = tuple[str, str, VerdictName, str | None, str | None, float | None]
-"""Two keys, the verdict, the note, the source and the confidence."""
+JudgedPair = (
+    tuple[str, str, VerdictName, str | None, str | None, float | None]
+    | tuple[
+        str,
+        str,
+        VerdictName,
+        str | None,
+        str | None,
+        float | None,
+        tuple[str | None, str | None] | None,
+    ]
+)
+"""Two keys, the verdict, the note, the source, the confidence, and the hashes of the texts."""
 
 
 class Text(NamedTuple):
@@ -102,13 +113,8 @@ class Judging:
             if before is None:
                 self._store.unjudge(now.a, now.b)
             else:
-                source, confidence = before.source, before.confidence
-                self._store.judge(
-                    *(now.a, now.b, before.verdict, before.note),
-                    replaces=now.verdict,
-                    source=source,
-                    confidence=confidence,
-                )
+                restored = (*before[:3], before.note, before.source, before.confidence)
+                self._store.judge_many([(*restored, (before.hash_a, before.hash_b))], replace=True)
                 self._restored(before)
             return now
 

@@ -109,7 +109,7 @@ class Judged(NamedTuple):
 
     @classmethod
     def of(cls, judgements: Iterable[Judgement]) -> Judged:
-        listed = list(judgements)
+        listed = [judgement for judgement in judgements if not judgement.is_stale]
         same, different = (
             [(each.a, each.b) for each in listed if each.verdict == verdict]
             for verdict in (Verdict.SAME, Verdict.DIFFERENT)

@@ -69,7 +69,9 @@ class Site:
         if self.survey.clusters is not None:
             self.survey.clusters.refresh()
             return self.survey.clusters
-        verdicts = frozenset((*pair, each.verdict) for pair, each in judgements.items())
+        verdicts = frozenset(
+            (*pair, each.verdict) for pair, each in judgements.items() if not each.is_stale
+        )
         name = (id(pairs), threshold, verdicts)
         if name not in self._clusterings:
             judged = Judged.of(judgements.values())

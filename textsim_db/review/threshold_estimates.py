@@ -151,6 +151,7 @@ def verdicts_of(pairs: Pairs, judgements: Iterable[Judgement]) -> Verdicts:
         (pairs.links.similarity[number], judgement.verdict == Verdict.SAME.value)
         for judgement in judgements
         if judgement.verdict != Verdict.UNSURE.value
+        and not judgement.is_stale
         and (number := pairs.number(judgement.a, judgement.b)) is not None
     ]
     return Verdicts(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.db.binary_format import array
+from textsim_db.db.binary_format import array, load_int8_array
 from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.store import Store
@@ -109,6 +109,8 @@ class OldRow(NamedTuple):
     """In the format of timestamptz_send; None: never."""
     forced: bool
     cluster_size: int | None
+    counted_keys: bytes | None
+    """In the format of array_send."""
 
 
 class Copy(NamedTuple):
@@ -231,7 +233,13 @@ class CorpusCopier:
         self._write_waiting(cursor, copy, np.flatnonzero(is_waiting), ids[is_waiting])
         write_batch.mark_forced(cursor, self.new, [row.key for row in rows if row.forced])
         sizes = {row.key: row.cluster_size for row in rows if row.cluster_size is not None}
-        write_batch.set_cluster_sizes(cursor, self.new, sizes)
+        counted = [
+            (row.key, hash_)
+            for row in rows
+            if row.key in sizes and row.counted_keys is not None
+            for hash_ in load_int8_array(row.counted_keys).tolist()
+        ]
+        write_batch.set_cluster_sizes(cursor, self.new, sizes, counted)
         return NewIds(old[~is_there], new[~is_there])
 
     def _write_waiting(

@@ -20,13 +20,19 @@ import numpy as np
 
 from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare.jaccard import Rows, concatenated, jaccard_pairs
-from textsim_db.compare.match_rule import NOTHING_SEPARATES, Separation, which_merge
+from textsim_db.compare.match_rule import (
+    NOTHING_SEPARATES,
+    Separation,
+    form_hash,
+    is_stale,
+    which_merge,
+)
 from textsim_db.compare.packed_pairs import pack
 from textsim_db.db.binary_format import array
 from textsim_db.db.connections import Cursor
 from textsim_db.db.store import Store
 from textsim_db.read.find_candidates import CandidateRows, LookUp, look_up_of, read_candidates
-from textsim_db.read.list_pairs import KeyPairs, different_pairs
+from textsim_db.read.statements import DIFFERENT_TEXTS
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers, rows_of_tokens
 from textsim_db.results import Match
 from textsim_db.settings.corpus_settings import CorpusConfig
@@ -77,7 +83,9 @@ def find_twins(
 ) -> list[TwinInBatch]:
     """Return the twins among documents of a batch, whose buckets the caller has locked."""
     twins_from = max(unique_from, store.corpus.config.twins_from)
-    different = different_pairs(cursor, store.corpus, [batch.keys[i] for i in places.tolist()])
+    keys = {"origin": store.corpus.origin, "keys": [batch.keys[i] for i in places.tolist()]}
+    rows = cursor.execute(DIFFERENT_TEXTS, keys).fetchall()
+    different = [JudgedTexts(row[:2], row[2:4], row[4:]) for row in rows]
     comparison = _BatchComparison(store, batch, places, different)
     while True:
         candidates = read_candidates(cursor, store.corpus, comparison.look_up, prepare=False)
@@ -92,10 +100,22 @@ def find_twins(
             return twins
 
 
+class JudgedTexts(NamedTuple):
+    """Two documents that were judged different: their keys, and the hashes of their normal forms."""
+
+    keys: tuple[str, str]
+    judged: tuple[str | None, str | None]
+    """Of the texts that were judged; None: any text."""
+    stored: tuple[str | None, str | None]
+    """Of the stored texts; None: there is none."""
+
+
 class _BatchComparison:
     """Documents of a batch, compared with their candidates and with each other."""
 
-    def __init__(self, store: Store, batch: Batch, places: Int64Array, different: KeyPairs) -> None:
+    def __init__(
+        self, store: Store, batch: Batch, places: Int64Array, different: list[JudgedTexts]
+    ) -> None:
         config, sketches = store.corpus.config, batch.sketches
         buckets = _only(sketches.buckets, places)
         self.look_up: LookUp = look_up_of(
@@ -168,14 +188,22 @@ class _BatchComparison:
         """Return the pairs of places that were judged different, for keep_representatives()."""
         if not self._different:
             return NOTHING_SEPARATES.apart
+        count = len(stored_keys)
+        judged = {key for each in self._different for key in each.keys}
         places: dict[str, list[int]] = {}
         for place, key in enumerate([*stored_keys, *self._batch.keys]):
-            places.setdefault(key, []).append(place)
+            if key in judged:
+                places.setdefault(key, []).append(place)
+
+        def hash_at(place: int, stored: str | None) -> str | None:
+            return stored if place < count else form_hash(self._batch.form_of(place - count))
+
         apart = [
             (max(x, y), min(x, y))
-            for a, b in self._different
+            for (a, b), hashes, (of_a, of_b) in self._different
             for x in places.get(a, ())
             for y in places.get(b, ())
+            if not is_stale(hashes, (hash_at(x, of_a), hash_at(y, of_b)))
         ]
         later, earlier = np.array(apart, np.int64).reshape(-1, 2).T
         return np.sort(pack(later, earlier))

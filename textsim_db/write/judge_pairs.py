@@ -17,6 +17,9 @@ from textsim_db.results import DoubtfulPair, Judgement
 from textsim_db.write import statements
 from textsim_db.write.document_inputs import stored_key, stored_note
 
+TextHashes = tuple[str | None, str | None]
+"""The hashes of the normal forms of two documents; None: any text."""
+
 
 class GivenJudgement(NamedTuple):
     a: object
@@ -28,6 +31,8 @@ class GivenJudgement(NamedTuple):
     note: str | None = None
     source: str | None = None
     confidence: float | None = None
+    hashes: TextHashes | None = None
+    """Those of the texts that were judged; None: the present ones."""
     replaces: str | None = None
     """The verdict of the stored judgement that it replaces."""
 
@@ -56,7 +61,9 @@ def judge(
                     note = None if given.note is None else stored_note(given.note)
                     source = None if given.source is None else stored_note(given.source, "source")
                     replaces = stored.get(frozenset(keys)) if replace else given.replaces
-                    values = [name, *keys, given.verdict, note, replaces, source, given.confidence]
+                    hashes = None if given.hashes is None else [*given.hashes]
+                    told = given.verdict, note, replaces, source, given.confidence, hashes
+                    values = [name, *keys, *told]
                     row = connection.execute(statements.JUDGE, values).fetchone()
                     written += row == (True,)
     return written

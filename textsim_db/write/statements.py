@@ -117,8 +117,14 @@ FORCE_DOCUMENTS: Final[LiteralString] = """
 UPDATE {document} SET forced = true WHERE key = ANY (%s::text[])
 """
 SET_CLUSTER_SIZES: Final[LiteralString] = """
-UPDATE {document} d SET cluster_size = new.size
-FROM unnest(%s::text[], %s::integer[]) new (key, size) WHERE d.key = new.key
+WITH counted AS MATERIALIZED (
+    SELECT c.key, array_agg(c.hash) AS hashes
+    FROM unnest(%s::text[], %s::bigint[]) c (key, hash) GROUP BY c.key
+)
+UPDATE {document} d SET cluster_size = new.size, counted_keys = ARRAY(
+    SELECT unnest(d.counted_keys) WHERE d.cluster_size IS NOT NULL UNION SELECT unnest(counted.hashes))
+FROM unnest(%s::text[], %s::integer[]) new (key, size) LEFT JOIN counted ON counted.key = new.key
+WHERE d.key = new.key
 """
 LOCK_MATCHES: Final[LiteralString] = """
 /* textsim-db: lock the matches of documents of corpus {id} */
@@ -191,7 +197,7 @@ COPY (
 DOCUMENTS_TO_COPY: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: documents */
 SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language, scope,
-    pg_catalog.timestamptz_send(expires_at), forced, cluster_size
+    pg_catalog.timestamptz_send(expires_at), forced, cluster_size, pg_catalog.array_send(counted_keys)
 FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id
 """
 IDS_OF_KEYS: Final[LiteralString] = """
@@ -237,10 +243,11 @@ WHERE l.locktype = 'virtualxid' AND l.granted AND l.pid <> pg_catalog.pg_backend
         SELECT a.pid FROM pg_catalog.pg_locks a WHERE a.locktype = 'advisory' AND a.pid IS NOT NULL)
 """
 JUDGEMENTS: Final[LiteralString] = """
-SELECT j.a, j.b, j.verdict, j.judged_by, j.judged_at, j.note, j.source, j.confidence
+SELECT j.a, j.b, j.verdict, j.judged_by, j.judged_at, j.note, j.source, j.confidence,
+    j.hash_a::text, j.hash_b::text, j.is_stale
 FROM textsim.judgements(%s) j
 """
-JUDGE: Final[LiteralString] = "SELECT textsim.judge(%s, %s, %s, %s, %s, %s, %s, %s)"
+JUDGE: Final[LiteralString] = "SELECT textsim.judge(%s, %s, %s, %s, %s, %s, %s, %s, %s::uuid[])"
 DOUBTFUL: Final[LiteralString] = """
 SELECT p.a, p.b, p.similarity, p.differs FROM textsim.doubtful(%s, %s, %s, %s) p
 """

@@ -326,11 +326,20 @@ def mark_forced(cursor: Cursor, corpus: StoredCorpus, keys: Sequence[str]) -> No
         cursor.execute(corpus.statement(statements.FORCE_DOCUMENTS), [list(keys)])
 
 
-def set_cluster_sizes(cursor: Cursor, corpus: StoredCorpus, sizes: Mapping[str, int]) -> None:
-    """Store of documents, by their keys, for how many records each stands."""
+def set_cluster_sizes(
+    cursor: Cursor,
+    corpus: StoredCorpus,
+    sizes: Mapping[str, int],
+    counted: Sequence[tuple[str, int]],
+) -> None:
+    """Store of documents, by their keys, for how many records each stands.
+
+    counted: (key of a document, hash of the key of such a record).
+    """
     if sizes:
+        keys, hashes = [key for key, _ in counted], [hash_ for _, hash_ in counted]
         statement = corpus.statement(statements.SET_CLUSTER_SIZES)
-        cursor.execute(statement, [[*sizes], [*sizes.values()]])
+        cursor.execute(statement, [keys, hashes, [*sizes], [*sizes.values()]])
 
 
 def _replace(
