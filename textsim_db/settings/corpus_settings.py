@@ -314,6 +314,11 @@ class CorpusConfig(CorpusSettings):
         return self.bands is None
 
     @property
+    def prefix_threshold(self) -> float:
+        """The threshold of the prefixes of an exact corpus; 0 with bands, which have no prefixes."""
+        return self.threshold if self.is_exact else 0.0
+
+    @property
     def banding(self) -> Bands | None:
         """The bands and rows as one value; None in an exact corpus."""
         return None if self.bands is None or self.rows is None else Bands(self.bands, self.rows)
