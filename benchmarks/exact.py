@@ -5,7 +5,9 @@
 
 The shapes are documents of 10 to 20,000 words, documents that fill the slots of one template, many
 copies of one text, and documents of paragraphs drawn from a pool. All times of shapes are processor
-times of client and server together. With --record, a shape replaces the same shape of an earlier run.
+times of client and server together. The clusters of a shape are those of each linkage, of the stored
+corpus, and of the same texts in memory, where the time includes all steps from the texts on. With
+--record, a shape replaces the same shape of an earlier run.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+import textsim_db as ts
 from benchmarks.corpus_steps import STEPS, Measured, Texts, measure, shuffled, write_texts
 from benchmarks.generate import documents, vocabulary
 from benchmarks.harness import (
@@ -71,7 +74,10 @@ SHAPE_LABELS = {
     "sql_median_ms": "matches(), median ms",
     "rows_read": "rows read by a query",
     "candidates": "candidates of a query",
-    "clusters_s": "all clusters, s",
+}
+LINKAGE_LABELS = {
+    **{f"stored_{each}_s": f"stored, {each}, s" for each in ts.Linkage},
+    **{f"memory_{each}_s": f"in memory, {each}, s" for each in ts.Linkage},
 }
 ROWS_READ = """
 SELECT coalesce(sum(b.rows), 0)::float8 FROM unnest(%s::integer[]) q (bucket)
@@ -130,6 +136,28 @@ class Side(Measured):
         buckets = [self.corpus.buckets(text).tolist() for text in texts]
         rows = [self.bench.number(self.rows_read_statement, some) for some in buckets]
         return {"rows_read": statistics.mean(rows), **self.candidates()}
+
+    def linkages(self) -> Figures:
+        """List the clusters of each linkage."""
+        figures = {}
+        for linkage in ts.Linkage:
+            spent = self.bench.spend(partial(self._count_clusters, linkage))
+            figures[f"stored_{linkage}_s"] = spent.processor
+        return figures
+
+    def _count_clusters(self, linkage: str) -> int:
+        return sum(1 for _ in self.corpus.clusters(linkage=linkage))
+
+    def memory(self) -> Figures:
+        """Find the clusters of each linkage among the texts in memory, without the server."""
+        texts = dict(self.texts.documents())
+        figures = {}
+        for linkage in ts.Linkage:
+            ts.clusters(self.texts.indexed[:2], linkage, **self.settings)
+            start = time.process_time()
+            ts.clusters(texts, linkage, **self.settings)
+            figures[f"memory_{linkage}_s"] = time.process_time() - start
+        return figures
 
 
 def nanoseconds(processes: list[int]) -> int:
@@ -245,7 +273,7 @@ SHAPES: dict[str, tuple[int, Callable[[int], Documents]]] = {
 
 def measure_shapes(given: argparse.Namespace) -> None:
     """Measure shapes, and add them to the recorded shapes."""
-    steps = ("load", "keys", "rows_read", "clusters")
+    steps = ("load", "keys", "rows_read", "linkages", "memory")
     shapes = recorded("exact_shapes") if given.record else {}
     for shape in given.shapes or SHAPES:
         most, make = SHAPES[shape]
@@ -253,21 +281,28 @@ def measure_shapes(given: argparse.Namespace) -> None:
         figures = measure_both(make(count), count, steps, QUERIES, threshold=given.threshold)
         for of_side in figures.values():
             of_side["keys"] = of_side["rows"]
-            of_side["clusters_s"] = of_side["clusters_processor_s"]
         shapes[shape] = {
-            name: {label: of_side[label] for label in ("documents", *SHAPE_LABELS)}
+            name: {label: of_side[label] for label in ("documents", *SHAPE_LABELS, *LINKAGE_LABELS)}
             for name, of_side in figures.items()
         }
-        publish(False, "", {}, {"": shapes_table({shape: shapes[shape]})})
-    publish(given.record, "exact_shapes", shapes, {"exact_shapes": shapes_table(shapes)})
+        publish(False, "", {}, shape_tables({shape: shapes[shape]}))
+    publish(given.record, "exact_shapes", shapes, shape_tables(shapes))
 
 
-def shapes_table(shapes: dict[str, dict[str, Figures]]) -> Table:
+def shape_tables(shapes: dict[str, dict[str, Figures]]) -> dict[str, Table]:
+    """Return the tables of corpora and of linkages."""
+    return {
+        "exact_shapes": shapes_table(shapes, SHAPE_LABELS),
+        "exact_linkages": shapes_table(shapes, LINKAGE_LABELS),
+    }
+
+
+def shapes_table(shapes: dict[str, dict[str, Figures]], labels: dict[str, str]) -> Table:
     """Return a row for each shape, with the figure of bands before that of the exact corpus."""
-    rows = [["bands / exact", *SHAPE_LABELS.values()]]
+    rows = [["bands / exact", *labels.values()]]
     for shape in (shape for shape in SHAPES if shape in shapes):
         bands, exact = shapes[shape]["bands"], shapes[shape]["exact"]
-        cells = [f"{shown(bands[name])} / {shown(exact[name])}" for name in SHAPE_LABELS]
+        cells = [f"{shown(bands[name])} / {shown(exact[name])}" for name in labels]
         count = bands.get("documents", SHAPES[shape][0])
         rows.append([f"{shape}; {count:,} documents", *cells])
     return rows
