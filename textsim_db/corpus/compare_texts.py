@@ -16,7 +16,7 @@ from textsim_db.errors import DocumentError, suggest_settings
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import Cluster, Pair, Refusal
 from textsim_db.results.html import ResultList
-from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings, Settings
+from textsim_db.settings.corpus_settings import IN_MEMORY, PAIR_SETTINGS, CorpusSettings, Settings
 from textsim_db.settings.named_values import LinkageName, check_linkage
 from textsim_db.text.stop_words import with_lists
 
@@ -135,7 +135,7 @@ class _KeyedTexts(NamedTuple):
 
 
 def _join(documents: _KeyedTexts, settings: Settings, for_merges: bool) -> Join:
-    chosen = CorpusSettings(**settings)
+    chosen = CorpusSettings(**IN_MEMORY | settings)
     criterion = Criterion(JACCARD, chosen.threshold, for_merges=for_merges)
     loaded = LoadedTexts(with_lists(chosen).complete(), for_merges)
     for batch in loaded.read((key_of(n), text) for n, text in enumerate(documents.texts)):

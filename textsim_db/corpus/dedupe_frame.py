@@ -16,7 +16,7 @@ from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
 from textsim_db.results import AddReport, Refusal
 from textsim_db.results.html import ResultList, count, facts, output, rows_as_table
 from textsim_db.settings.check_values import check_count
-from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings, Settings
+from textsim_db.settings.corpus_settings import IN_MEMORY, PAIR_SETTINGS, CorpusSettings, Settings
 from textsim_db.settings.named_values import Linkage, LinkageName, check_linkage
 from textsim_db.settings.progress_bar import showing
 from textsim_db.text.storable_text import is_null, wrong_value
@@ -165,7 +165,7 @@ def _rule(
         raise ConfigurationError(
             f"the corpus has settings already; leave out {', '.join(settings)}"
         )
-    chosen = CorpusSettings(**settings | {"scoped": is_scoped})
+    chosen = CorpusSettings(**IN_MEMORY | settings | {"scoped": is_scoped})
     return Rule(Preference.parse(keep), chosen, check_linkage(linkage)).against(corpora)
 
 

@@ -381,7 +381,10 @@ class CorpusConfig(CorpusSettings):
 
 
 DEFAULTS = CorpusSettings()
-"""The default settings."""
+"""The default settings of a corpus, and of Spark."""
+
+IN_MEMORY: Settings = {"recall": 1}
+"""The other defaults of texts in memory. Nothing is stored, so recall 1 costs little: all are found."""
 
 SETTINGS = tuple(each.name for each in fields(CorpusSettings) if each.metadata)
 """The names of the settings that a user chooses."""
