@@ -249,7 +249,8 @@ BEGIN
     RETURN textsim._differing(c.guards, c.guard_words, form, other_form);
 END $$;
 
--- The threshold of a search; a warning with the share that is found if it is lower than that of the corpus.
+-- The threshold of a search; a warning with the share that is found if it is lower than that of the corpus, or if
+-- bands and rows find few pairs.
 CREATE OR REPLACE FUNCTION textsim._search_threshold(c textsim.corpus, threshold double precision)
 RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -261,6 +262,8 @@ BEGIN
             threshold, c.threshold, c.name,
             round(least(99.9, 100 * textsim._pair_recall(threshold, c.bands, c.rows))::numeric, 1), threshold
             USING HINT = 'textsim rebuild lowers the threshold of a corpus.';
+    ELSE
+        PERFORM textsim._warn_of_misses(c, coalesce(threshold, c.threshold));
     END IF;
     RETURN coalesce(threshold, c.threshold);
 END $$;

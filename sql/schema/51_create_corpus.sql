@@ -44,6 +44,20 @@ BEGIN
         1 - CASE WHEN bands * ln(missed) < -700 THEN 0 ELSE missed ^ bands::double precision END);
 END $$;
 
+-- A warning if bands find less than 0.8 of the pairs of a similarity, which is not below the threshold of the corpus.
+CREATE OR REPLACE FUNCTION textsim._warn_of_misses(c textsim.corpus, similarity double precision) RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- With bands that follow from a recall, more may be found than was asked for.
+    share double precision := CASE WHEN c.recall < 0.8 THEN textsim._pair_recall(similarity, c.bands, c.rows) END;
+BEGIN
+    IF share < 0.8 THEN
+        RAISE WARNING 'corpus "%": % bands of % rows find % %% of the pairs at %',
+            c.name, c.bands, c.rows, round((100 * share)::numeric, 1), similarity
+            USING HINT = 'Fewer rows find more, and recall 1 finds all: textsim rebuild changes them.';
+    END IF;
+END $$;
+
 -- The largest number of rows, 2 or more, that reaches the recall at the threshold; NULL if none does.
 CREATE OR REPLACE FUNCTION textsim._chosen_rows(threshold double precision, recall double precision, num_hashes integer)
 RETURNS integer
@@ -230,6 +244,7 @@ BEGIN
     c.passages := passages;
     c.common_passages := common_passages;
     PERFORM textsim._create_corpus(c);
+    PERFORM textsim._warn_of_misses(c, threshold);
     IF boilerplate IS NOT NULL THEN
         RAISE NOTICE 'corpus "%" has no documents to learn boilerplate from yet', name
             USING HINT = 'Add documents, and then run textsim rebuild.';
