@@ -564,12 +564,13 @@ BEGIN
             language, part) s;
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text, text)
-    IS 'Returns the documents similar to a text and their exact similarity, best first. In a corpus with guards, '
-    'differs names those that differ: a sibling, which is not merged with the text. threshold is '
+    IS 'Returns the documents similar to a text and their exact similarity, best first. An exact corpus (recall 1) '
+    'finds every one; any other corpus finds the share recall of those at its threshold, and more of those above it. '
+    'In a corpus with guards, differs names those that differ: a sibling, which is not merged with the text. threshold is '
     'the least similarity, by default the threshold of the corpus. Below that, some matches are '
     'not found: a warning says which share is found, and an exact corpus raises an error. max_results '
-    'limits the rows before the conditions of the caller; by default all are returned, however many there '
-    'are. With language, only documents in this language are returned. In a scoped corpus, scope is '
+    'limits the rows before the conditions of the caller; by default all that are found are returned, however many. '
+    'With language, only documents in this language are returned. In a scoped corpus, scope is '
     'required, and only its documents are found.';
 
 CREATE OR REPLACE FUNCTION textsim.nearest(
@@ -690,7 +691,8 @@ BEGIN ATOMIC
     SELECT p.a, p.b, p.similarity FROM textsim._pairs($1, $2, $3, $4, false) p;
 END;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text, text)
-    IS 'Returns each pair of similar documents with its exact similarity. Each pair is listed once, '
-    'with a < b in byte order. threshold is as in matches(). If language is set, both documents '
+    IS 'Returns the pairs of similar documents with their exact similarity. An exact corpus (recall 1) finds every '
+    'pair; any other corpus finds the share recall of the pairs at its threshold, and more of those above it. Each '
+    'pair is listed once, with a < b in byte order. threshold is as in matches(). If language is set, both documents '
     'are in this language. In a scoped corpus, both have the same scope; with scope, only its pairs are '
     'returned.';

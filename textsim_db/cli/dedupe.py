@@ -180,8 +180,8 @@ def dedupe(
     stay are copied unchanged. If the output has another format, or the files have different columns,
     they are converted, or the command fails at the first record that the format cannot hold. The output
     file appears when it is complete. With the default linkage, each record that is removed is similar to
-    the record that stays: the exact similarity reaches the threshold. Records that cannot be compared
-    are kept and listed.
+    the record that stays: the exact similarity reaches the threshold. By default every pair of similar
+    records is found (--recall). Records that cannot be compared are kept and listed.
 
     Records are compared in memory. Without --against no database is opened. It prints how many records
     were kept and removed, how similar they are, and how the least similar differ.

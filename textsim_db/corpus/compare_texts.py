@@ -37,15 +37,18 @@ def pairs(texts: Iterable[str], **settings: Unpack[Settings]) -> ResultList[Pair
 def pairs(
     texts: Mapping[Any, str] | Iterable[str], **settings: Unpack[Settings]
 ) -> ResultList[Pair[Any]]:
-    """Return all pairs of similar texts, each once and verified exactly, best first.
+    """Return the pairs of similar texts, each once and verified exactly, best first.
 
-    It needs no database; texts and pairs are in memory. The pairs are those of a corpus with these
+    By default it finds every pair whose similarity reaches the threshold. A lower recall, or bands and
+    rows, may take less time, and find that share of the pairs at the threshold, and more of those above
+    it. It needs no database; texts and pairs are in memory. The pairs are those of a corpus with these
     settings.
 
     Args:
         texts: the texts, which their places name in the result, from 0 on; or a mapping of keys to
             texts, with keys that are all texts or all integers.
-        **settings: fields of CorpusSettings that say which texts match, such as threshold.
+        **settings: fields of CorpusSettings that say which texts match, such as threshold. The default
+            of recall is 1.
 
     Raises:
         ConfigurationError: a setting is unknown or out of range.
@@ -90,7 +93,8 @@ def clusters(
 ) -> ResultList[Cluster[Any]]:
     """Return the clusters of similar texts, the largest first; each has two texts or more.
 
-    It needs no database. The clusters are those of a corpus with these settings.
+    It needs no database. The clusters are those of the pairs that pairs() finds with these settings, by
+    default every pair.
 
     Args:
         texts: as for pairs().

@@ -91,9 +91,10 @@ def dedupe_frame(
 ) -> tuple[Any, FrameReport]:
     """Return a frame without its near-duplicates, and a report.
 
-    The rows that stay have all their columns, and keep their order. With linkage "kept" each row that
-    is removed is a verified pair with the row that is kept in its stead. Rows that cannot be compared
-    stay. It needs no database; the texts are compared in memory.
+    The rows that stay have all their columns, and keep their order. With linkage "kept" each row that is
+    removed is a verified pair with the row that is kept in its stead. Rows that cannot be compared stay.
+    By default it finds every pair whose similarity reaches the threshold. It needs no database; the
+    texts are compared in memory.
 
     Args:
         frame: a data frame of pandas or Polars, or a table with the Arrow PyCapsule interface, which
@@ -116,7 +117,8 @@ def dedupe_frame(
             its cluster that keep names, or to the document of a corpus; otherwise null.
         progress: True shows a bar; a function is called after each batch, with the report of
             Corpus.add_many() so far.
-        **settings: fields of CorpusSettings that say which texts match, such as threshold.
+        **settings: fields of CorpusSettings that say which texts match, such as threshold. The default
+            of recall is 1.
 
     Raises:
         ConfigurationError: a column is missing, a key comes twice, or an argument is out of range.
