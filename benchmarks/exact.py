@@ -2,10 +2,11 @@
 
     python -m benchmarks.exact [--documents 100000] [--words 200] [--record]
     python -m benchmarks.exact --shapes [NAME ...] [--record]
+    python -m benchmarks.exact --linkages [NAME ...] [--record]
 
-The shapes are documents of 10 to 20,000 words, documents that fill the slots of one template, many
+The shapes are documents of 10 to 1,000,000 words, documents that fill the slots of one template, many
 copies of one text, and documents of paragraphs drawn from a pool. All times of shapes are processor
-times of client and server together. The clusters of a shape are those of each linkage, of the stored
+times of client and server together. --linkages measures the clusters of each linkage: of a stored
 corpus, and of the same texts in memory, where the time includes all steps from the texts on. With
 --record, a shape replaces the same shape of an earlier run.
 """
@@ -61,7 +62,7 @@ LABELS = {
     "clusters_s": "all clusters, s",
     "peak_mb": "client, peak MB",
 }
-LENGTHS = {10: 50_000, 50: 50_000, 200: 20_000, 1000: 5000, 5000: 1000, 20_000: 250}
+LENGTHS = {10: 50_000, 50: 50_000, 200: 20_000, 1000: 5000, 5000: 1000, 20_000: 250, 1_000_000: 2}
 """The number of documents of each number of words, so that most corpora have as many words."""
 QUERIES = 300
 SQL_QUERIES = 50
@@ -74,6 +75,7 @@ SHAPE_LABELS = {
     "sql_median_ms": "matches(), median ms",
     "rows_read": "rows read by a query",
     "candidates": "candidates of a query",
+    "clusters_s": "all clusters, s",
 }
 LINKAGE_LABELS = {
     **{f"stored_{each}_s": f"stored, {each}, s" for each in ts.Linkage},
@@ -273,28 +275,24 @@ SHAPES: dict[str, tuple[int, Callable[[int], Documents]]] = {
 
 def measure_shapes(given: argparse.Namespace) -> None:
     """Measure shapes, and add them to the recorded shapes."""
-    steps = ("load", "keys", "rows_read", "linkages", "memory")
-    shapes = recorded("exact_shapes") if given.record else {}
-    for shape in given.shapes or SHAPES:
+    steps: tuple[str, ...] = ("load", "keys", "rows_read", "clusters")
+    name, labels = "exact_shapes", SHAPE_LABELS
+    if given.linkages is not None:
+        steps, name, labels = ("load", "linkages", "memory"), "exact_linkages", LINKAGE_LABELS
+    shapes = recorded(name) if given.record else {}
+    for shape in given.linkages or given.shapes or SHAPES:
         most, make = SHAPES[shape]
         count = min(most, given.documents)
         figures = measure_both(make(count), count, steps, QUERIES, threshold=given.threshold)
         for of_side in figures.values():
-            of_side["keys"] = of_side["rows"]
+            of_side["keys"] = of_side.get("rows")
+            of_side["clusters_s"] = of_side.get("clusters_processor_s")
         shapes[shape] = {
-            name: {label: of_side[label] for label in ("documents", *SHAPE_LABELS, *LINKAGE_LABELS)}
-            for name, of_side in figures.items()
+            side: {label: of_side[label] for label in ("documents", *labels)}
+            for side, of_side in figures.items()
         }
-        publish(False, "", {}, shape_tables({shape: shapes[shape]}))
-    publish(given.record, "exact_shapes", shapes, shape_tables(shapes))
-
-
-def shape_tables(shapes: dict[str, dict[str, Figures]]) -> dict[str, Table]:
-    """Return the tables of corpora and of linkages."""
-    return {
-        "exact_shapes": shapes_table(shapes, SHAPE_LABELS),
-        "exact_linkages": shapes_table(shapes, LINKAGE_LABELS),
-    }
+        publish(False, "", {}, {"": shapes_table({shape: shapes[shape]}, labels)})
+    publish(given.record, name, shapes, {name: shapes_table(shapes, labels)})
 
 
 def shapes_table(shapes: dict[str, dict[str, Figures]], labels: dict[str, str]) -> Table:
@@ -315,8 +313,11 @@ def main() -> None:
     parser.add_argument(
         "--shapes", choices=SHAPES, nargs="*", help="shapes, each of at most --documents"
     )
+    parser.add_argument(
+        "--linkages", choices=SHAPES, nargs="*", help="the same shapes, clustered by each linkage"
+    )
     given = parser.parse_args()
-    if given.shapes is not None:
+    if given.shapes is not None or given.linkages is not None:
         measure_shapes(given)
     else:
         measure_documents(given)
