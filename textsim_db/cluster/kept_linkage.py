@@ -59,15 +59,15 @@ class _KeptLists(NamedTuple):
     bucket_of: Int64Array
     """The bucket of each entry, numbered by the first entry that has it: (entries,)."""
     starts: Int64Array
-    """Where the list of each bucket begins; it has room for all documents of the bucket."""
+    """The begin of the list of each bucket; a list has room for all documents of its bucket."""
     ends: Int64Array
-    """Where the list of each bucket ends so far."""
+    """The end so far of the list of each bucket."""
     documents: Int32Array
     """The documents of all lists: (entries,)."""
 
 
 class _Visits(NamedTuple):
-    """What one document meets in the lists."""
+    """The documents that one document meets in the lists, and space for their counts."""
 
     shared: Int32Array
     """By document, the buckets that it shares; 0 between two visits: (documents,)."""
