@@ -262,7 +262,7 @@ BEGIN
             threshold, c.threshold, c.name,
             round(least(99.9, 100 * textsim._pair_recall(threshold, c.bands, c.rows))::numeric, 1), threshold
             USING HINT = 'textsim rebuild lowers the threshold of a corpus.';
-    ELSE
+    ELSIF c.recall < textsim._low_recall() THEN
         PERFORM textsim._warn_of_misses(c, coalesce(threshold, c.threshold));
     END IF;
     RETURN coalesce(threshold, c.threshold);

@@ -44,14 +44,18 @@ BEGIN
         1 - CASE WHEN bands * ln(missed) < -700 THEN 0 ELSE missed ^ bands::double precision END);
 END $$;
 
--- A warning if bands find less than 0.8 of the pairs of a similarity, which is not below the threshold of the corpus.
+-- If bands find less than this share of the pairs at the threshold, the user hears of it.
+CREATE OR REPLACE FUNCTION textsim._low_recall() RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 0.8;
+
+-- A warning if the bands of a corpus, which has a low recall, find few pairs of a similarity. It is not below the
+-- threshold of the corpus, and bands that follow from a recall may find more than was asked for.
 CREATE OR REPLACE FUNCTION textsim._warn_of_misses(c textsim.corpus, similarity double precision) RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    -- With bands that follow from a recall, more may be found than was asked for.
-    share double precision := CASE WHEN c.recall < 0.8 THEN textsim._pair_recall(similarity, c.bands, c.rows) END;
+    share double precision := textsim._pair_recall(similarity, c.bands, c.rows);
 BEGIN
-    IF share < 0.8 THEN
+    IF share < textsim._low_recall() THEN
         RAISE WARNING 'corpus "%": % bands of % rows find % %% of the pairs at %',
             c.name, c.bands, c.rows, round((100 * share)::numeric, 1), similarity
             USING HINT = 'Fewer rows find more, and recall 1 finds all: textsim rebuild changes them.';
@@ -244,7 +248,9 @@ BEGIN
     c.passages := passages;
     c.common_passages := common_passages;
     PERFORM textsim._create_corpus(c);
-    PERFORM textsim._warn_of_misses(c, threshold);
+    IF recall < textsim._low_recall() THEN
+        PERFORM textsim._warn_of_misses(c, threshold);
+    END IF;
     IF boilerplate IS NOT NULL THEN
         RAISE NOTICE 'corpus "%" has no documents to learn boilerplate from yet', name
             USING HINT = 'Add documents, and then run textsim rebuild.';
