@@ -147,7 +147,7 @@ class Side(Measured):
             figures[f"stored_{linkage}_s"] = spent.processor
         return figures
 
-    def _count_clusters(self, linkage: str) -> int:
+    def _count_clusters(self, linkage: ts.Linkage) -> int:
         return sum(1 for _ in self.corpus.clusters(linkage=linkage))
 
     def memory(self) -> Figures:
