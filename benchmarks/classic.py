@@ -13,16 +13,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from benchmarks.harness import Bench, Figures, fresh_database, options, publish, shown
-from textsim_db.measures.matrices import coefficients, signatures
+from textsim_db.measures.min_hash import FAMILIES, signatures
 from textsim_db.settings.choose_bands import Bands
-from textsim_db.sketch.fast_similarity import splitmix64
-from textsim_db.text.numba_compiler import Int32Array, Int64Array, kernel
+from textsim_db.text.numba_compiler import Int64Array, kernel
 
 HASHES = 100
 BANDING = Bands(bands=5, rows=20)
@@ -38,7 +37,7 @@ PUBLISHED = {"buckets_ms": 265, "look_ups_ms": 948}
 """What the articles report for 12,000 documents, on their machine, with signatures given."""
 
 Pair: TypeAlias = tuple[int, int]
-Family: TypeAlias = Callable[["Sets", int], Int32Array]
+Family: TypeAlias = Callable[["Sets", int], Int64Array]
 
 
 class Sets(NamedTuple):
@@ -73,24 +72,18 @@ def make_sets(count: int, seed: int) -> Sets:
 # The families of hash functions
 
 
-def mod_prime(sets: Sets, seed: int) -> Int32Array:
-    """Return signatures by (a x + b) mod p, with p = 2^31 - 1 (Carter and Wegman, 1979)."""
-    values = sets.ids.astype(np.uint64)
-    return signatures(values, sets.offsets, *coefficients(seed, HASHES))
+def family(name: str) -> Family:
+    """Return the signatures by a family: a matrix with a row for each document."""
+
+    def compute(sets: Sets, seed: int) -> Int64Array:
+        values = sets.ids.astype(np.uint64)
+        matrix = signatures(values, sets.offsets, FAMILIES[name], HASHES, seed)
+        return np.ascontiguousarray(matrix.T)
+
+    return compute
 
 
-def multiply_shift(sets: Sets, seed: int) -> Int32Array:
-    """Return signatures by the high 31 bits of a x + b mod 2^64, with odd a (Dietzfelbinger, 1996)."""
-    draws = [*islice(splitmix64(seed), 2 * HASHES)]
-    result = np.empty((len(sets), HASHES), np.int32)
-    values = sets.ids.astype(np.uint64)
-    for k, (a, b) in enumerate(zip(draws[::2], draws[1::2], strict=True)):
-        hashed = (np.uint64(a | 1) * values + np.uint64(b)) >> np.uint64(33)
-        result[:, k] = np.minimum.reduceat(hashed, sets.offsets[:-1])
-    return result
-
-
-FAMILIES: dict[str, Family] = {"mod p": mod_prime, "multiply and shift": multiply_shift}
+BY_NAME = {"mod p": family("mod_prime"), "multiply and shift": family("multiply_shift")}
 
 
 # The ways
@@ -128,7 +121,7 @@ def brute_force(ids: Int64Array, offsets: Int64Array, least: float) -> list[tupl
 
 
 @kernel
-def estimated_pairs(matrix: Int32Array, least: float) -> list[tuple[int, int]]:
+def estimated_pairs(matrix: Int64Array, least: float) -> list[tuple[int, int]]:
     """Return all pairs whose signatures have this share of equal values."""
     found = [(0, 0)]
     for a in range(len(matrix)):
@@ -144,7 +137,7 @@ def estimated_pairs(matrix: Int32Array, least: float) -> list[tuple[int, int]]:
 Buckets: TypeAlias = list[dict[bytes, list[int]]]
 
 
-def buckets_of(matrix: Int32Array, banding: Bands = BANDING) -> Buckets:
+def buckets_of(matrix: Int64Array, banding: Bands = BANDING) -> Buckets:
     """Return the documents of each bucket of each band."""
     bands: Buckets = []
     for band in range(banding.bands):
@@ -156,7 +149,7 @@ def buckets_of(matrix: Int32Array, banding: Bands = BANDING) -> Buckets:
     return bands
 
 
-def candidates_of(document: int, matrix: Int32Array, bands: Buckets) -> set[int]:
+def candidates_of(document: int, matrix: Int64Array, bands: Buckets) -> set[int]:
     """Return the documents that share a bucket with a document."""
     rows = matrix.shape[1] // len(bands)
     found: set[int] = set()
@@ -258,13 +251,13 @@ def experiment(bench: Bench, sets: Sets, seed: int) -> Experiment:
     """Run the five ways."""
     warm = make_sets(10, seed)
     brute_force(warm.ids, warm.offsets, 0.5)
-    estimated_pairs(mod_prime(warm, seed), THRESHOLD)
+    estimated_pairs(BY_NAME["mod p"](warm, seed), THRESHOLD)
     found, seconds = spent(bench, lambda: brute_force(sets.ids, sets.offsets, float(BINS[0])))
     similarities = {(a, b): similarity for a, b, similarity in found}
     exact = {pair for pair, value in similarities.items() if value >= THRESHOLD}
     ways = {"brute force": Way(exact, None, None, seconds)}
     curves: dict[str, Curve] = {}
-    for name, family in FAMILIES.items():
+    for name, family in BY_NAME.items():
         ways[f"MinHash estimates, {name}"] = by_estimates(bench, sets, family, seed)
         way = by_bands(bench, sets, family, seed)
         ways[f"banded LSH in memory, {name}"] = way

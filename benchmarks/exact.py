@@ -2,10 +2,13 @@
 
     python -m benchmarks.exact [--documents 100000] [--words 200] [--record]
     python -m benchmarks.exact --shapes [NAME ...] [--record]
+    python -m benchmarks.exact --linkages [NAME ...] [--record]
 
-The shapes are documents of 10 to 20,000 words, documents that fill the slots of one template, many
+The shapes are documents of 10 to 1,000,000 words, documents that fill the slots of one template, many
 copies of one text, and documents of paragraphs drawn from a pool. All times of shapes are processor
-times of client and server together. With --record, a shape replaces the same shape of an earlier run.
+times of client and server together. --linkages measures the clusters of each linkage: of a stored
+corpus, and of the same texts in memory, where the time includes all steps from the texts on. With
+--record, a shape replaces the same shape of an earlier run.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+import textsim_db as ts
 from benchmarks.corpus_steps import STEPS, Measured, Texts, measure, shuffled, write_texts
 from benchmarks.generate import documents, vocabulary
 from benchmarks.harness import (
@@ -58,7 +62,7 @@ LABELS = {
     "clusters_s": "all clusters, s",
     "peak_mb": "client, peak MB",
 }
-LENGTHS = {10: 50_000, 50: 50_000, 200: 20_000, 1000: 5000, 5000: 1000, 20_000: 250}
+LENGTHS = {10: 50_000, 50: 50_000, 200: 20_000, 1000: 5000, 5000: 1000, 20_000: 250, 1_000_000: 2}
 """The number of documents of each number of words, so that most corpora have as many words."""
 QUERIES = 300
 SQL_QUERIES = 50
@@ -72,6 +76,10 @@ SHAPE_LABELS = {
     "rows_read": "rows read by a query",
     "candidates": "candidates of a query",
     "clusters_s": "all clusters, s",
+}
+LINKAGE_LABELS = {
+    **{f"stored_{each}_s": f"stored, {each}, s" for each in ts.Linkage},
+    **{f"memory_{each}_s": f"in memory, {each}, s" for each in ts.Linkage},
 }
 ROWS_READ = """
 SELECT coalesce(sum(b.rows), 0)::float8 FROM unnest(%s::integer[]) q (bucket)
@@ -130,6 +138,28 @@ class Side(Measured):
         buckets = [self.corpus.buckets(text).tolist() for text in texts]
         rows = [self.bench.number(self.rows_read_statement, some) for some in buckets]
         return {"rows_read": statistics.mean(rows), **self.candidates()}
+
+    def linkages(self) -> Figures:
+        """List the clusters of each linkage."""
+        figures = {}
+        for linkage in ts.Linkage:
+            spent = self.bench.spend(partial(self._count_clusters, linkage))
+            figures[f"stored_{linkage}_s"] = spent.processor
+        return figures
+
+    def _count_clusters(self, linkage: ts.Linkage) -> int:
+        return sum(1 for _ in self.corpus.clusters(linkage=linkage))
+
+    def memory(self) -> Figures:
+        """Find the clusters of each linkage among the texts in memory, without the server."""
+        texts = dict(self.texts.documents())
+        figures = {}
+        for linkage in ts.Linkage:
+            ts.clusters(self.texts.indexed[:2], linkage, **self.settings)
+            start = time.process_time()
+            ts.clusters(texts, linkage, **self.settings)
+            figures[f"memory_{linkage}_s"] = time.process_time() - start
+        return figures
 
 
 def nanoseconds(processes: list[int]) -> int:
@@ -245,29 +275,32 @@ SHAPES: dict[str, tuple[int, Callable[[int], Documents]]] = {
 
 def measure_shapes(given: argparse.Namespace) -> None:
     """Measure shapes, and add them to the recorded shapes."""
-    steps = ("load", "keys", "rows_read", "clusters")
-    shapes = recorded("exact_shapes") if given.record else {}
-    for shape in given.shapes or SHAPES:
+    steps: tuple[str, ...] = ("load", "keys", "rows_read", "clusters")
+    name, labels = "exact_shapes", SHAPE_LABELS
+    if given.linkages is not None:
+        steps, name, labels = ("load", "linkages", "memory"), "exact_linkages", LINKAGE_LABELS
+    shapes = recorded(name) if given.record else {}
+    for shape in given.linkages or given.shapes or SHAPES:
         most, make = SHAPES[shape]
         count = min(most, given.documents)
         figures = measure_both(make(count), count, steps, QUERIES, threshold=given.threshold)
         for of_side in figures.values():
-            of_side["keys"] = of_side["rows"]
-            of_side["clusters_s"] = of_side["clusters_processor_s"]
+            of_side["keys"] = of_side.get("rows")
+            of_side["clusters_s"] = of_side.get("clusters_processor_s")
         shapes[shape] = {
-            name: {label: of_side[label] for label in ("documents", *SHAPE_LABELS)}
-            for name, of_side in figures.items()
+            side: {label: of_side[label] for label in ("documents", *labels)}
+            for side, of_side in figures.items()
         }
-        publish(False, "", {}, {"": shapes_table({shape: shapes[shape]})})
-    publish(given.record, "exact_shapes", shapes, {"exact_shapes": shapes_table(shapes)})
+        publish(False, "", {}, {"": shapes_table({shape: shapes[shape]}, labels)})
+    publish(given.record, name, shapes, {name: shapes_table(shapes, labels)})
 
 
-def shapes_table(shapes: dict[str, dict[str, Figures]]) -> Table:
+def shapes_table(shapes: dict[str, dict[str, Figures]], labels: dict[str, str]) -> Table:
     """Return a row for each shape, with the figure of bands before that of the exact corpus."""
-    rows = [["bands / exact", *SHAPE_LABELS.values()]]
+    rows = [["bands / exact", *labels.values()]]
     for shape in (shape for shape in SHAPES if shape in shapes):
         bands, exact = shapes[shape]["bands"], shapes[shape]["exact"]
-        cells = [f"{shown(bands[name])} / {shown(exact[name])}" for name in SHAPE_LABELS]
+        cells = [f"{shown(bands[name])} / {shown(exact[name])}" for name in labels]
         count = bands.get("documents", SHAPES[shape][0])
         rows.append([f"{shape}; {count:,} documents", *cells])
     return rows
@@ -280,8 +313,11 @@ def main() -> None:
     parser.add_argument(
         "--shapes", choices=SHAPES, nargs="*", help="shapes, each of at most --documents"
     )
+    parser.add_argument(
+        "--linkages", choices=SHAPES, nargs="*", help="the same shapes, clustered by each linkage"
+    )
     given = parser.parse_args()
-    if given.shapes is not None:
+    if given.shapes is not None or given.linkages is not None:
         measure_shapes(given)
     else:
         measure_documents(given)

@@ -249,7 +249,8 @@ BEGIN
     RETURN textsim._differing(c.guards, c.guard_words, form, other_form);
 END $$;
 
--- The threshold of a search; a warning with the share that is found if it is lower than that of the corpus.
+-- The threshold of a search; a warning with the share that is found if it is lower than that of the corpus, or if
+-- bands and rows find few pairs.
 CREATE OR REPLACE FUNCTION textsim._search_threshold(c textsim.corpus, threshold double precision)
 RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -261,6 +262,8 @@ BEGIN
             threshold, c.threshold, c.name,
             round(least(99.9, 100 * textsim._pair_recall(threshold, c.bands, c.rows))::numeric, 1), threshold
             USING HINT = 'textsim rebuild lowers the threshold of a corpus.';
+    ELSIF c.recall < textsim._low_recall() THEN
+        PERFORM textsim._warn_of_misses(c, coalesce(threshold, c.threshold));
     END IF;
     RETURN coalesce(threshold, c.threshold);
 END $$;
@@ -561,13 +564,15 @@ BEGIN
             language, part) s;
 END $$;
 COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text, text)
-    IS 'Returns the documents similar to a text and their exact similarity, best first. In a corpus with guards, '
-    'differs names those that differ: a sibling, which is not merged with the text. threshold is '
+    IS 'Returns the documents similar to a text and their exact similarity, best first. An exact corpus (recall 1) '
+    'finds every one; any other corpus finds the share recall of those at its threshold, and more of those above it. '
+    'In a corpus with guards, differs names those that differ: a sibling, which is not merged with the text. threshold is '
     'the least similarity, by default the threshold of the corpus. Below that, some matches are '
     'not found: a warning says which share is found, and an exact corpus raises an error. max_results '
-    'limits the rows before the conditions of the caller; by default all are returned, however many there '
-    'are. With language, only documents in this language are returned. In a scoped corpus, scope is '
-    'required, and only its documents are found.';
+    'limits the rows before the conditions of the caller; by default all that are found are returned, however many. '
+    'With language, only documents in this language are returned. In a scoped corpus, scope is '
+    'required, and only its documents are found. The server computes the shingles of the text in each search: a text '
+    'of a million words takes many seconds, so search for it from Python.';
 
 CREATE OR REPLACE FUNCTION textsim.nearest(
     corpus text, text text, k integer DEFAULT 10, language text DEFAULT NULL, scope text DEFAULT NULL)
@@ -687,7 +692,8 @@ BEGIN ATOMIC
     SELECT p.a, p.b, p.similarity FROM textsim._pairs($1, $2, $3, $4, false) p;
 END;
 COMMENT ON FUNCTION textsim.pairs(text, double precision, text, text)
-    IS 'Returns each pair of similar documents with its exact similarity. Each pair is listed once, '
-    'with a < b in byte order. threshold is as in matches(). If language is set, both documents '
+    IS 'Returns the pairs of similar documents with their exact similarity. An exact corpus (recall 1) finds every '
+    'pair; any other corpus finds the share recall of the pairs at its threshold, and more of those above it. Each '
+    'pair is listed once, with a < b in byte order. threshold is as in matches(). If language is set, both documents '
     'are in this language. In a scoped corpus, both have the same scope; with scope, only its pairs are '
     'returned.';

@@ -436,7 +436,8 @@ BEGIN ATOMIC
         textsim._pairs_query($1, $2, $4, $5, $6), $3, 'pg_catalog, pg_temp', CASE WHEN $6 THEN $1 END) g;
 END;
 COMMENT ON FUNCTION textsim.clusters(text, double precision, text, text, text, boolean)
-    IS 'Returns the clusters of similar documents of a corpus, as group_pairs() returns those of its pairs. '
+    IS 'Returns the clusters of similar documents of a corpus, as group_pairs() returns those of the pairs that '
+    'pairs() finds. '
     'The default is linkage single. '
     'threshold, language and scope are as in pairs(). With judgements, the judgements of the corpus are obeyed: '
     'documents that a chain of pairs judged the same connects are in one cluster, and count as pairs of similarity '
@@ -498,7 +499,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.duplicates(text, text, double precision, text, text, text, boolean)
     IS 'Returns the documents to remove so that each cluster keeps one document: key, the key that is kept in '
-    'its place, and their exact similarity. Nothing is removed. keep says which document of a cluster is '
+    'its place, and their exact similarity. The pairs are those of pairs(). Nothing is removed. keep says which document of a cluster is '
     'kept: first or last in the byte order of the keys, or longest or shortest, by the number of words; '
     'ties go to the first key. With linkage kept, every document to remove makes a pair with the kept '
     'document; with the other linkages of group_pairs() their similarity may be below the threshold. '

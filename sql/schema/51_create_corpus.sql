@@ -44,6 +44,24 @@ BEGIN
         1 - CASE WHEN bands * ln(missed) < -700 THEN 0 ELSE missed ^ bands::double precision END);
 END $$;
 
+-- If bands find less than this share of the pairs at the threshold, the user hears of it.
+CREATE OR REPLACE FUNCTION textsim._low_recall() RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 0.8;
+
+-- A warning if the bands of a corpus, which has a low recall, find few pairs of a similarity. It is not below the
+-- threshold of the corpus, and bands that follow from a recall may find more than was asked for.
+CREATE OR REPLACE FUNCTION textsim._warn_of_misses(c textsim.corpus, similarity double precision) RETURNS void
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    share double precision := textsim._pair_recall(similarity, c.bands, c.rows);
+BEGIN
+    IF share < textsim._low_recall() THEN
+        RAISE WARNING 'corpus "%": % bands of % rows find % %% of the pairs at %',
+            c.name, c.bands, c.rows, round((100 * share)::numeric, 1), similarity
+            USING HINT = 'Fewer rows find more, and recall 1 finds all: textsim rebuild changes them.';
+    END IF;
+END $$;
+
 -- The largest number of rows, 2 or more, that reaches the recall at the threshold; NULL if none does.
 CREATE OR REPLACE FUNCTION textsim._chosen_rows(threshold double precision, recall double precision, num_hashes integer)
 RETURNS integer
@@ -230,6 +248,9 @@ BEGIN
     c.passages := passages;
     c.common_passages := common_passages;
     PERFORM textsim._create_corpus(c);
+    IF recall < textsim._low_recall() THEN
+        PERFORM textsim._warn_of_misses(c, threshold);
+    END IF;
     IF boilerplate IS NOT NULL THEN
         RAISE NOTICE 'corpus "%" has no documents to learn boilerplate from yet', name
             USING HINT = 'Add documents, and then run textsim rebuild.';

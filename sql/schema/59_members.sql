@@ -139,7 +139,7 @@ COMMENT ON FUNCTION textsim.doubtful(text, text, integer, boolean)
     'unique corpus below its unique_from, and with siblings also matches whose guards differ (differs says in what). A '
     'judgement takes a pair off the list, and so does a chain of pairs that were judged the same. If the corpus is '
     'tracked at its threshold, the matches are those of match_pairs(), as of the last update; otherwise, and for '
-    'siblings, all documents are compared. If a session with textsim.notify = on updates the clusters and finds doubtful '
+    'siblings, they are the pairs of pairs(). If a session with textsim.notify = on updates the clusters and finds doubtful '
     'matches, it notifies the channel textsim_doubtful with the name of the corpus.';
 
 CREATE OR REPLACE FUNCTION textsim.cluster_of(corpus text, key text)

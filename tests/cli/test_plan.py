@@ -23,6 +23,22 @@ def test_without_a_corpus(textsim: Textsim) -> None:
     assert "18 bands of 7 rows" in shown
 
 
+def test_bands_that_find_little_are_said(textsim: Textsim, db: ts.Database) -> None:
+    assert textsim("plan", "--recall", "0.75").stderr == ""
+    for options in (("--recall", "0.3"), ("--recall", "0.3", "--format", "jsonl")):
+        assert "rows find 33.3 % of the pairs at 0.8" in textsim("plan", *options).stderr
+    corpus = ("--bands", "5", "--rows", "20")
+    few = "5 bands of 20 rows find 5.6 % of the pairs at 0.8; fewer rows find more"
+    assert few in textsim("corpus", "create", "few", *corpus).stderr
+    assert few in textsim("plan", "few").stderr
+    assert few in textsim("query", "few", "some words").stderr
+    assert few in textsim("pairs", "few").stderr
+    Path("in.jsonl").write_text('{"text": "some words"}')
+    assert few in textsim("dedupe", "in.jsonl", "-o", "out.jsonl", *corpus).stderr
+    for settings in ((), ("--recall", "1"), ("--recall", "0.8")):
+        assert textsim("corpus", "create", f"c{len(settings)}{settings}", *settings).stderr == ""
+
+
 def test_passages_are_counted(textsim: Textsim, db: ts.Database, connection: Connection) -> None:
     (row, *_) = textsim("plan", "--passages", "13", "--format", "jsonl").stdout.splitlines()
     assert json.loads(row)["fingerprints/document"] == 43

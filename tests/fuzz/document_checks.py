@@ -54,7 +54,12 @@ def check_documents(
     pairs = jaccard_pairs(damaged, everyone, everyone[::-1].copy())
     assert ((pairs >= 0) & (pairs <= 1)).all()
     buckets = np.array([[rng.randrange(3)] for _ in points], np.int64)
-    keep_representatives(damaged, _ragged(buckets.astype(np.int32)), rng.randrange(3), 0.5)
+    ragged, settled = _ragged(buckets.astype(np.int32)), rng.randrange(3)
+    for threshold in (0.5, 1.0):
+        for prefix_threshold in (0.0, 1e-9, threshold):
+            keep_representatives(
+                damaged, ragged, settled, threshold, prefix_threshold=prefix_threshold
+            )
     check_pairs(rng)
 
 

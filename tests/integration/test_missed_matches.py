@@ -84,6 +84,64 @@ def test_every_search_in_sql_below_the_threshold_of_the_corpus_warns(
     assert "0.0 % of the documents at 1e-09 are found" in messages[0]
 
 
+FEW = "5 bands of 20 rows find 5.6 % of the pairs at 0.8; fewer rows find more, and recall 1 finds all"
+
+
+def test_each_search_by_bands_that_find_little_warns(
+    corpus_db: ts.Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    """So does creation, and a rebuild with other settings; a higher threshold may find enough."""
+    caplog.clear()
+    few = corpus_db.create_corpus("few", bands=5, rows=20)
+    assert [record.getMessage() for record in caplog.records] == [f'corpus "few": {FEW}']
+    few.add_many({"a": TEXT, "b": TEXT + " and spring", "c": TEXT})
+    for search in SEARCHES.values():
+        assert warnings_of(caplog, partial(search, few, 0.8)) == [f'corpus "few": {FEW}']
+        assert warnings_of(caplog, partial(search, few, 1.0)) == []
+    assert warnings_of(caplog, lambda: corpus_db.manage("few").query(TEXT)) != []
+    caplog.clear()
+    assert few.rebuild(bands=6, rows=20)
+    few.rebuild(threshold=0.99, bands=6, rows=20)
+    assert [r.getMessage()[:40] for r in caplog.records] == [
+        'corpus "few": 6 bands of 20 rows find 6.'
+    ]
+
+
+def test_sql_warns_of_bands_that_find_little(connection: Connection) -> None:
+    messages: list[str] = []
+    connection.add_notice_handler(
+        lambda notice: messages.append(f"{notice.severity}: {notice.message_primary}")
+    )
+    for statement in (
+        "SELECT textsim.create_corpus('sql', bands => 5, rows => 20)",
+        "SELECT * FROM textsim.matches('sql', 'the council voted')",
+        "SELECT * FROM textsim.pairs('sql')",
+        "SELECT * FROM textsim.clusters('sql')",
+        "SELECT * FROM textsim.duplicates('sql', threshold => 0.8)",
+    ):
+        connection.execute(statement.encode())
+        expected = 'corpus "sql": 5 bands of 20 rows find 5.6 % of the pairs at 0.8'
+        assert messages == [f"WARNING: {expected}"], statement
+        messages.clear()
+    for statement in (
+        "SELECT * FROM textsim.pairs('sql', 0.99)",
+        "SELECT textsim.create_corpus('enough', recall => 0.75)",
+        "SELECT textsim.create_corpus('exact', recall => 1)",
+    ):
+        connection.execute(statement.encode())
+        assert messages == [], statement
+
+
+def test_texts_in_memory_by_bands_that_find_little_warn(caplog: pytest.LogCaptureFixture) -> None:
+    for compare in (ts.pairs, ts.clusters):
+        caplog.clear()
+        compare([TEXT], bands=5, rows=20)
+        assert [record.getMessage() for record in caplog.records] == [FEW]
+        compare([TEXT], recall=0.95)
+        compare([TEXT])
+        assert len(caplog.records) == 1
+
+
 def test_each_measure_warns_unless_it_implies_enough_jaccard_similarity(
     corpus: ts.Corpus, exact: ts.Corpus, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import resource
 import subprocess
@@ -12,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import textsim_db as ts
+from tests.support.commands import Textsim
 from tests.support.sampling import sample
 from textsim_db.cluster import loaded_documents
 from textsim_db.cluster.keep_rule import Preference
@@ -26,13 +29,14 @@ WORDS = [
     f"{a}{b}" for a in ("rain", "sun", "sea", "ночь", "जल", "日") for b in ("", "a", "b", "c", "d")
 ]
 SETTINGS: dict[str, dict[str, Any]] = {
-    "default": {},
+    "bands": {},
     "exact": {"shingle": "word:2", "threshold": 0.5, "recall": 1},
     "chars": {"shingle": "char:4", "threshold": 0.6},
     "words": {"shingle": "word:1", "threshold": 0.7, "stop_words": ["raina"]},
     "guards": {"shingle": "word:1", "threshold": 0.6, "guards": ["numbers", "negations"]},
     "exact guards": {"shingle": "word:1", "threshold": 0.6, "guards": "numbers", "recall": 1},
 }
+SETTINGS = {kind: {"recall": 0.95} | settings for kind, settings in SETTINGS.items()}
 
 
 def texts_of(rng: random.Random) -> list[str]:
@@ -66,6 +70,37 @@ def test_the_result_is_that_of_a_corpus(db: ts.Database, rng: random.Random, kin
             (tuple(map(int, c.keys)), c.weakest, None if c.kept is None else int(c.kept))
             for c in corpus.clusters(linkage=linkage)
         ]
+
+
+def pairs_at_the_threshold(rng: random.Random) -> list[str]:
+    """Return 500 pairs of texts, one after another, of similarity 0.8; no others are similar."""
+    return [
+        " ".join(f"{word}x{number}" for word in words)
+        for number in range(500)
+        for words in (rng.sample(range(9), 9), [*range(8), 9])
+    ]
+
+
+def test_by_default_all_pairs_are_found(rng: random.Random, textsim: Textsim) -> None:
+    """Bands of recall 0.95 miss some of these pairs; each function and the command find all."""
+    texts = pairs_at_the_threshold(rng)
+    expected = [(first, first + 1) for first in range(0, 1000, 2)]
+    settings: dict[str, Any] = {"shingle": "word:1", "threshold": 0.8}
+    assert len(ts.pairs(texts, **settings, recall=0.95)) < 500
+    assert [tuple(pair) for pair in ts.pairs(texts, **settings)] == [(*p, 0.8) for p in expected]
+    for linkage in ts.Linkage:
+        assert [c.keys for c in ts.clusters(texts, linkage, **settings)] == expected
+    table = pa.table({"text": texts})
+    assert ts.dedupe_frame(table, "text", **settings)[1].kept == 500
+    Path("texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    result = textsim("dedupe", "texts.jsonl", "-o", "kept.jsonl", "--shingle", "word:1")
+    assert "1,000 documents: 500 kept, 500 removed from 500 clusters" in result.stderr
+
+
+def test_bands_in_memory_are_taken_if_they_are_given(rng: random.Random) -> None:
+    texts = pairs_at_the_threshold(rng)
+    settings: dict[str, Any] = {"shingle": "word:1", "bands": 5, "rows": 12}
+    assert 0 < len(ts.pairs(texts, **settings)) < 400
 
 
 def judged(rng: random.Random, size: int, texts: list[str]) -> list[JudgedKeys]:

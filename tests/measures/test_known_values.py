@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from itertools import islice
 
 import numpy as np
 import pytest
 
-from textsim_db.errors import MeasureError
+from textsim_db.errors import ConfigurationError, MeasureError
 from textsim_db.measures import (
     MEASURES,
     Arrow,
@@ -33,6 +34,9 @@ from textsim_db.measures import (
     levenshtein,
     levenshtein_similarity,
     lr_norm,
+    lsh_buckets,
+    lsh_candidates,
+    lsh_candidates_of,
     manhattan,
     measure_of,
     overlap,
@@ -45,8 +49,9 @@ from textsim_db.measures import (
     word_ngrams,
     words,
 )
-from textsim_db.measures.matrices import PRIME, coefficients, signatures
+from textsim_db.measures.min_hash import FAMILIES, PRIME, coefficients, signatures
 from textsim_db.settings.choose_bands import Bands
+from textsim_db.sketch.fast_similarity import splitmix64
 from textsim_db.text.hashing import hash_texts
 
 
@@ -173,6 +178,12 @@ def test_examples_of_mining_of_massive_datasets_are_reproduced() -> None:
     assert signature_columns.tolist() == [[1, 3, 0, 1], [0, 2, 0, 0]]
     assert signature_estimate(signature_columns[:, 0], signature_columns[:, 3]).similarity == 1
     assert jaccard(rows[0], rows[3]) == 2 / 3
+    # Section 3.4.1, of these columns: one band of two rows, and two bands of one row.
+    assert lsh_buckets(signature_columns, rows=2).tolist() == [[1, 2, 0, 1]]
+    assert lsh_candidates(signature_columns, rows=2).tolist() == [[0, 3]]
+    assert lsh_candidates(signature_columns, rows=1).tolist() == [[0, 2], [0, 3], [2, 3]]
+    assert lsh_candidates_of(signature_columns, rows=1, column=1).tolist() == []
+    assert lsh_candidates_of(signature_columns, rows=1, column=2).tolist() == [0, 3]
     # Figure 3.8: the S-curve of 20 bands of 5 rows.
     banding = Bands(20, 5)
     for similarity, probability in {0.2: 0.006, 0.3: 0.047, 0.4: 0.186, 0.5: 0.470}.items():
@@ -233,9 +244,74 @@ def test_signatures_of_strings_use_the_hashes_of_texts() -> None:
     assert column.tolist() == smallest
     assert signature_matrix([[], ["a", 1]], 4).shape == (4, 2)
     assert signature_matrix([[]], 4).tolist() == [[2**31 - 1]] * 4
+    assert signature_matrix([[]], 4, functions="multiply_shift").tolist() == [[2**32]] * 4
 
 
-def plain_signature(values: list[int], seed: int, num_hashes: int) -> list[int]:
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_share_of_candidates_follows_the_curve(family: str) -> None:
+    """Mining of Massive Datasets, figure 3.8: 20 bands of 5 rows, by each family of hash functions."""
+    pairs = 1_000
+    for shared, probability in {4: 0.006, 8: 0.186, 10: 0.470, 12: 0.802, 14: 0.975}.items():
+        sets = [
+            [*range(100 * n, 100 * n + shared), *range(start, start + (20 - shared) // 2)]
+            for n in range(pairs)
+            for start in (100 * n + 30, 100 * n + 60)
+        ]
+        similarity = jaccard(sets[0], sets[1])
+        assert similarity == shared / 20
+        columns = signature_matrix(sets, 100, seed=7, functions=family)
+        equal = (columns[:, ::2] == columns[:, 1::2]).mean()
+        # 100,000 values are compared, so this is four standard errors and more.
+        assert equal == pytest.approx(similarity, abs=0.0065)
+        found = lsh_candidates(columns, rows=5)
+        twins = found[(found[:, 0] % 2 == 0) & (found[:, 1] == found[:, 0] + 1)]
+        error = math.sqrt(probability * (1 - probability) / pairs)
+        assert len(twins) / pairs == pytest.approx(probability, abs=4 * error + 0.0005)
+        assert len(found) - len(twins) <= 2  # sets that share nothing
+
+
+def test_candidates_are_the_columns_that_share_a_band(rng: random.Random) -> None:
+    """Random matrices, against the definition."""
+    for _ in range(60):
+        rows, bands, documents = rng.choice([1, 2, 5]), rng.randrange(1, 5), rng.randrange(20)
+        matrix = np.array(
+            [[rng.randrange(3) - 1 for _ in range(documents)] for _ in range(rows * bands)]
+        )
+        columns = [tuple(column) for column in matrix.T.tolist()]
+        parts = [range(first, first + rows) for first in range(0, rows * bands, rows)]
+        expected = [
+            [i, k]
+            for i, one in enumerate(columns)
+            for k, other in enumerate(columns)
+            if i < k and any(all(one[r] == other[r] for r in part) for part in parts)
+        ]
+        assert lsh_candidates(matrix, rows).tolist() == expected
+        for column in range(documents):
+            others = sorted(sum(pair) - column for pair in expected if column in pair)
+            assert lsh_candidates_of(matrix, rows, column).tolist() == others
+    assert lsh_candidates(np.empty((4, 0), np.int64), 2).shape == (0, 2)
+    for wrong, rows, message in (
+        ([[1], [2], [3]], 2, "3 hashes cannot be cut into bands of 2 rows"),
+        ([1, 2], 1, r"shape \(2,\); expected integers"),
+        ([[0.5]], 1, "array of float64"),
+    ):
+        with pytest.raises(MeasureError, match=message):
+            lsh_buckets(wrong, rows)
+    with pytest.raises(ConfigurationError, match="rows is 3; expected 1 to 2"):
+        lsh_buckets([[1], [2]], 3)
+    with pytest.raises(ConfigurationError, match="column is 1; expected 0 to 0"):
+        lsh_candidates_of([[1], [2]], 1, 1)
+    with pytest.raises(MeasureError, match='no family "mod_prim"; did you mean "mod_prime"'):
+        signature_matrix([["a"]], functions="mod_prim")
+
+
+def plain_signature(values: list[int], seed: int, num_hashes: int, family: str) -> list[int]:
+    if family == "multiply_shift":
+        draws = list(islice(splitmix64(seed), 2 * num_hashes))
+        return [
+            min((a * (x % 2**32) + b) % 2**64 // 2**32 for x in values)
+            for a, b in zip(draws[::2], draws[1::2], strict=True)
+        ]
     drawn = coefficients(seed, num_hashes)
     return [
         min((a * (x & 0x7FFFFFFF) + b) % PRIME for x in values)
@@ -254,12 +330,13 @@ def test_coefficients_are_in_their_ranges() -> None:
     assert coefficients(5, 10).a.tolist() == coefficients(5, 20).a[:10].tolist()
 
 
-def test_signatures_equal_plain_arithmetic(rng: random.Random) -> None:
+@pytest.mark.parametrize("family", FAMILIES)
+def test_signatures_equal_plain_arithmetic(rng: random.Random, family: str) -> None:
     sets = [[rng.getrandbits(64) for _ in range(rng.choice([1, 2, 50]))] for _ in range(50)]
     # Limits of the arithmetic: 0, p - 1, p, p + 1 and all bits set.
     sets += [[0], [PRIME - 1], [PRIME], [PRIME + 1], [2**64 - 1], [2**63], [0, PRIME]]
     hashes = np.array([x for values in sets for x in values], np.uint64)
     offsets = np.concatenate(([0], np.cumsum([len(values) for values in sets]))).astype(np.int64)
-    computed = signatures(hashes, offsets, *coefficients(3, 40))
-    assert computed.dtype == np.int32
-    assert computed.tolist() == [plain_signature(values, 3, 40) for values in sets]
+    computed = signatures(hashes, offsets, FAMILIES[family], 40, 3)
+    assert computed.dtype == np.int64
+    assert computed.T.tolist() == [plain_signature(values, 3, 40, family) for values in sets]

@@ -55,7 +55,9 @@ def create(
         try:
             # Not db.create_corpus, which loads kernels.
             check_not_reserved(corpus)
-            stored_corpus.create(db.engine, corpus, options.complete(settings))
+            config = options.complete(settings)
+            stored_corpus.create(db.engine, corpus, config)
+            stored_corpus.warn_of_misses(corpus, config)
         except CorpusExists:
             if not exist_ok:
                 raise

@@ -34,7 +34,7 @@ from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, sh
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote, kind_of_output
 from textsim_db.results import Refusal
 from textsim_db.results.html import count
-from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings
+from textsim_db.settings.corpus_settings import IN_MEMORY, PAIR_SETTINGS, CorpusSettings
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
@@ -55,7 +55,7 @@ def _keep(text: str) -> Preference:
         raise typer.BadParameter(shown(str(error))) from None
 
 
-@options.with_settings(*PAIR_SETTINGS)
+@options.with_settings(*PAIR_SETTINGS, defaults=CorpusSettings(**IN_MEMORY))
 def dedupe(
     settings: options.PartialSettings,
     paths: Annotated[
@@ -181,8 +181,8 @@ def dedupe(
     stay are copied unchanged. If the output has another format, or the files have different columns,
     they are converted, or the command fails at the first record that the format cannot hold. The output
     file appears when it is complete. With the default linkage, each record that is removed is similar to
-    the record that stays: the exact similarity reaches the threshold. Records that cannot be compared
-    are kept and listed.
+    the record that stays: the exact similarity reaches the threshold. By default every pair of similar
+    records is found (--recall). Records that cannot be compared are kept and listed.
 
     Records are compared in memory. Without --against no database is opened. It prints how many records
     were kept and removed, how similar they are, and how the least similar differ.
@@ -207,7 +207,8 @@ def dedupe(
     from textsim_db.files.record_files import RecordColumns
     from textsim_db.files.several_files import RecordFiles
 
-    options.complete(settings)
+    chosen = {**IN_MEMORY, **settings}
+    options.complete(chosen)
     if output is None and report is None:
         output = "-"
     outputs = _Outputs(output, report)
@@ -224,7 +225,7 @@ def dedupe(
         )
     if annotate and output is None:
         raise options.misused("--annotate", "it needs --output")
-    rule = Rule(keep, CorpusSettings(**settings, scoped=bool(scope)), linkage, keep_up_to)
+    rule = Rule(keep, CorpusSettings(**chosen, scoped=bool(scope)), linkage, keep_up_to)
     key_needed = add or key is not None or judgements is not None
     wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope or ())
     if annotate:

@@ -353,12 +353,15 @@ _PARSERS: dict[type, Callable[[str], object]] = {float: number, int: whole_numbe
 
 
 def with_settings(
-    *names: str, default: str = "{}", panel: str | None = NEW_CORPUS
+    *names: str,
+    default: str = "{}",
+    panel: str | None = NEW_CORPUS,
+    defaults: CorpusSettings = DEFAULTS,
 ) -> Callable[[Callable[..., None]], Callable[[], None]]:
     """Replace the parameter settings of a command by an option for each of these settings.
 
     The command receives the settings that the user typed. default describes the default in the help;
-    {} stands for the value in CorpusSettings.
+    {} stands for the value in defaults.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[[], None]:
@@ -371,7 +374,7 @@ def with_settings(
             parameters: list[inspect.Parameter] = []
             for parameter in signature.parameters.values():
                 if parameter.name == "settings":
-                    parameters += [_option(name, default, panel) for name in names]
+                    parameters += [_option(name, default, panel, defaults) for name in names]
                 else:
                     parameters.append(parameter)
             # Typer reads the signature and the annotations.
@@ -429,7 +432,9 @@ def flag_of(name: str) -> str:
     return f"--{metadata_of(name)['flag'] or name.removeprefix('is_').replace('_', '-')}"
 
 
-def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
+def _option(
+    name: str, default: str, panel: str | None, defaults: CorpusSettings
+) -> inspect.Parameter:
     metadata = metadata_of(name)
     hint = get_type_hints(CorpusSettings)[name]
     kind = next((k for k in (bool, *_PARSERS) if k in (hint, *get_args(hint))), str)
@@ -440,7 +445,7 @@ def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
         flags,
         parser=_PARSERS.get(kind),
         metavar=None if kind is bool else metadata["metavar"],
-        help=metadata["meaning"] + _default_text(name, default),
+        help=metadata["meaning"] + _default_text(name, default, defaults),
         rich_help_panel=panel,
     )
     return inspect.Parameter(
@@ -451,8 +456,8 @@ def _option(name: str, default: str, panel: str | None) -> inspect.Parameter:
     )
 
 
-def _default_text(name: str, default: str) -> str:
-    value = getattr(DEFAULTS, name)
+def _default_text(name: str, default: str, defaults: CorpusSettings) -> str:
+    value = getattr(defaults, name)
     if value is None or (value is False and default != LEFT_AS_IT_IS):
         return ""
     shown_value = "none" if value == () else f'"{value}"' if isinstance(value, str) else str(value)

@@ -15,7 +15,7 @@ from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import shown
 from textsim_db.results.html import count, similarity as shown_similarity
 from textsim_db.settings.choose_bands import Bands
-from textsim_db.settings.corpus_settings import DEFAULTS
+from textsim_db.settings.corpus_settings import DEFAULTS, CorpusSettings
 
 if TYPE_CHECKING:
     from textsim_db.results import RecallReport
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 _BANDINGS_AROUND = 3
 """The table shows this many bandings before and after the chosen banding."""
 _SHOWN_LINES = 10
+_CHOOSING = ("threshold", "recall", "num_hashes")
+"""The settings from which bands and rows follow."""
 
 
 @options.with_settings(
-    *("threshold", "recall", "num_hashes", "passages"),
+    *(*_CHOOSING, "passages"),
     default="{}, or the corpus's own",
     panel=None,
 )
@@ -100,6 +102,8 @@ def plan(
     _write_options(result.choices, result.threshold, every, form)
     if form is output.Format.TABLE:
         _show_curve(result)
+    if result.missed is not None:
+        print_message(f"warning: {result.missed}")
 
 
 class _Plan(NamedTuple):
@@ -109,6 +113,8 @@ class _Plan(NamedTuple):
     threshold: float
     exact_from: float
     """In an exact corpus, the similarity from which every pair is found."""
+    missed: str | None = None
+    """Which share of the pairs is found, if it is low."""
     report: RecallReport | None = None
     """The measurement of an existing corpus."""
 
@@ -123,7 +129,9 @@ def _plan_corpus_to_come(
     )
     best = next(option for option in choices if option.chosen)
     threshold = settings.get("threshold", DEFAULTS.threshold)
-    return _Plan(choices, best.banding, threshold, threshold)
+    chosen = {name: settings[name] for name in _CHOOSING if name in settings}
+    missed = CorpusSettings(**chosen).complete().many_missed()
+    return _Plan(choices, best.banding, threshold, threshold, missed)
 
 
 def _plan_existing_corpus(
@@ -134,9 +142,8 @@ def _plan_existing_corpus(
 
     with connect(database_url) as db:
         opened = db.corpus(corpus)
-        names = ("threshold", "recall", "num_hashes")
         threshold, recall, num_hashes = (
-            settings.get(name, getattr(opened.config, name)) for name in names
+            settings.get(name, getattr(opened.config, name)) for name in _CHOOSING
         )
         cost_of_bands.choose(threshold, recall, num_hashes)  # raises before the long comparison
         with progress("comparing", "documents") as show:
@@ -146,7 +153,7 @@ def _plan_existing_corpus(
     config = opened.config
     passages = settings.get("passages", config.passages)
     choices = measured_options(report, recall, num_hashes, passages, config.shingle.unit)
-    return _Plan(choices, config.banding, threshold, config.threshold, report)
+    return _Plan(choices, config.banding, threshold, config.threshold, config.many_missed(), report)
 
 
 def _draw_curves(path: str, result: _Plan) -> None:

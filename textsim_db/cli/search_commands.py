@@ -108,10 +108,12 @@ NEIGHBOURS = Operation(
 )
 PAIRS = Operation(
     "pairs",
-    """List all pairs of similar documents.
+    """List the pairs of similar documents.
 
-    It prints the similarity and both keys. JSON lines and CSV are written while the search runs; a
-    table is sorted, the most similar pair first.
+    An exact corpus (--recall 1) finds every pair. Any other corpus finds the share --recall of the pairs
+    at its threshold, by default 95 %, and more of those above it. It prints the similarity and both
+    keys. JSON lines and CSV are written while the search runs; a table is sorted, the most similar pair
+    first.
 
     Example: `textsim pairs news --threshold 0.9 --format csv > pairs.csv`
     """,
@@ -187,9 +189,10 @@ CLUSTERS = Operation(
     "clusters",
     """List the clusters of similar documents, the largest first.
 
-    It prints the size, the keys, and weakest: the lowest similarity of the links that hold the cluster
-    together. With linkage kept it also prints the document that is kept, whose key comes first. CSV has
-    one line for each document.
+    The pairs are those of textsim pairs, so only an exact corpus has all of them. It prints the size,
+    the keys, and weakest: the lowest similarity of the links that hold the cluster together. With
+    linkage kept it also prints the document that is kept, whose key comes first. CSV has one line for
+    each document.
 
     Examples:
     - `textsim clusters news --format jsonl`

@@ -17,17 +17,24 @@ from textsim_db.compare.jaccard import (
     similarity_with,
 )
 from textsim_db.compare.match_rule import NOTHING_SEPARATES, Separation, merges
+from textsim_db.sketch.exact_prefix import shares_enough
 from textsim_db.sketch.ragged import Buckets
 from textsim_db.text.hashing import (
     SPREAD,
-    HashTable,
     enter,
     find,
     hash_table,
     is_taken,
     number_at,
 )
-from textsim_db.text.numba_compiler import BoolArray, FloatArray, Int64Array, inlined_kernel, kernel
+from textsim_db.text.numba_compiler import (
+    BoolArray,
+    FloatArray,
+    Int32Array,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+)
 
 
 class Kept(NamedTuple):
@@ -39,17 +46,35 @@ class Kept(NamedTuple):
     """The similarity to the kept document; 1 for a kept document."""
 
 
-class _Chains(NamedTuple):
+class _Thresholds(NamedTuple):
+    match: float
+    """The similarity from which documents match."""
+    prefix: float
+    """The threshold of the exact corpus whose prefixes the buckets are; 0 with bands."""
+
+
+class _KeptLists(NamedTuple):
     """The kept documents of each bucket. An entry is one bucket of one document."""
 
-    table: HashTable
-    """The last entry that was added to each bucket."""
-    previous: Int64Array
-    """By entry, the entry that was added to the same bucket before it, or -1."""
-    documents: Int64Array
-    """The document of each entry."""
-    last_visit: Int64Array
-    """By document, the last document that reached it. That document and earlier ones skip it."""
+    bucket_of: Int64Array
+    """The bucket of each entry, numbered by the first entry that has it: (entries,)."""
+    starts: Int64Array
+    """The begin of the list of each bucket; a list has room for all documents of its bucket."""
+    ends: Int64Array
+    """The end so far of the list of each bucket."""
+    documents: Int32Array
+    """The documents of all lists: (entries,)."""
+
+
+class _Visits(NamedTuple):
+    """The documents that one document meets in the lists, and space for their counts."""
+
+    shared: Int32Array
+    """By document, the buckets that it shares; 0 between two visits: (documents,)."""
+    skipped_by: Int64Array
+    """By document, the last document that skips it; earlier documents skip it, too: (documents,)."""
+    candidates: Int64Array
+    """Space for the documents that are met: (documents,)."""
 
 
 def keep_representatives(
@@ -60,21 +85,27 @@ def keep_representatives(
     replaced: Int64Array | None = None,
     separation: Separation = NOTHING_SEPARATES,
     never_kept: BoolArray | None = None,
+    prefix_threshold: float = 0.0,
 ) -> Kept:
     """Go through documents in order, and keep each document that merges with no kept document.
 
-    buckets: only documents that share a bucket are compared. The first settled documents are all kept.
-    A document that is not kept is assigned to the most similar kept document; ties go to the document
-    that comes first. replaced: (documents,), the settled document that each document replaces if it is
-    kept, or -1. Its replacement and later documents are not compared with a replaced document.
-    separation: what keeps documents from merging; pairs have the later document on the left.
+    buckets: only documents that share a bucket are compared. If the buckets are the prefixes of an
+    exact corpus, prefix_threshold is its threshold, and documents are compared only if they share as
+    many values as shares_enough() asks for. With 0 one bucket is enough. The first settled documents
+    are all kept. A document that is not kept is assigned to the most similar kept document; ties go to
+    the document that comes first. replaced: (documents,), the settled document that each document
+    replaces if it is kept, or -1. Its replacement and later documents are not compared with a replaced
+    document. separation: what keeps documents from merging; pairs have the later document on the left.
     never_kept: (documents,), whether a document is removed anyway, so that none is assigned to it.
     """
     if replaced is None:
         replaced = np.full(len(rows.shingle_counts), -1, np.int64)
     if never_kept is None:
         never_kept = np.zeros(len(replaced), np.bool_)
-    return Kept(*_keep(rows, buckets, settled, replaced, never_kept, threshold, separation, SPREAD))
+    thresholds = _Thresholds(threshold, prefix_threshold)
+    return Kept(
+        *_keep(rows, buckets, settled, replaced, never_kept, thresholds, separation, SPREAD)
+    )
 
 
 def keep_linked(links: Links, apart: Mapping[int, Set[int]]) -> Links:
@@ -108,83 +139,104 @@ def _keep(
     settled: int,
     replaced: Int64Array,
     never_kept: BoolArray,
-    threshold: float,
+    thresholds: _Thresholds,
     separation: Separation,
     spread: int,
 ) -> tuple[Int64Array, FloatArray]:
     documents = len(rows.shingle_counts)
     kept = Kept(np.arange(documents), np.ones(documents))
-    chains = _empty_chains(buckets, spread)
+    lists = _empty_lists(buckets, spread)
+    visits = _Visits(
+        np.zeros(documents, np.int32),
+        np.full(documents, -1, np.int64),
+        np.empty(documents, np.int64),
+    )
     shingles = shingle_set(rows, spread)
-    candidates = np.empty(documents, np.int64)
     for document in range(documents):
         if document >= settled:
-            _take_out(chains, replaced[document], document)
-            count = _find_candidates(chains, buckets, rows, document, threshold, candidates)
+            _skip(visits, replaced[document], document)
+            count = _find_candidates(lists, visits, buckets, rows, document, thresholds)
             if count:
                 shingles = refilled(shingles, rows, document)
-                _choose_kept(shingles, rows, candidates[:count], threshold, separation, kept)
+                candidates = visits.candidates[:count]
+                _choose_kept(shingles, rows, candidates, thresholds.match, separation, kept)
         if kept.kept_by[document] == document and not never_kept[document]:
-            _take_out(chains, replaced[document], documents)
-            _add_to_chains(chains, buckets, document)
+            _skip(visits, replaced[document], documents)
+            _add_to_lists(lists, buckets, document)
     return kept.kept_by, kept.similarity
 
 
 @kernel
-def _empty_chains(buckets: Buckets, spread: int) -> _Chains:
+def _empty_lists(buckets: Buckets, spread: int) -> _KeptLists:
     entries = len(buckets.values)
-    size = len(buckets.offsets) - 1
-    documents = np.empty(entries, np.int64)
-    for document in range(size):
-        documents[buckets.offsets[document] : buckets.offsets[document + 1]] = document
     table = hash_table(buckets.values.astype(np.uint64), entries, spread)
-    return _Chains(table, np.empty(entries, np.int64), documents, np.full(size, -1, np.int64))
+    bucket_of = np.empty(entries, np.int64)
+    starts = np.zeros(entries + 1, np.int64)
+    for entry in range(entries):
+        slot = find(table, np.uint64(buckets.values[entry]))
+        if not is_taken(table, slot):
+            enter(table, slot, entry)
+        bucket_of[entry] = number_at(table, slot)
+        starts[bucket_of[entry] + 1] += 1
+    for entry in range(entries):
+        starts[entry + 1] += starts[entry]
+    return _KeptLists(bucket_of, starts, starts.copy(), np.empty(entries, np.int32))
 
 
 @inlined_kernel
-def _add_to_chains(chains: _Chains, buckets: Buckets, document: int) -> None:
+def _add_to_lists(lists: _KeptLists, buckets: Buckets, document: int) -> None:
     for entry in range(buckets.offsets[document], buckets.offsets[document + 1]):
-        slot = find(chains.table, np.uint64(buckets.values[entry]))
-        chains.previous[entry] = _entry_in(chains, slot)
-        enter(chains.table, slot, entry)
+        bucket = lists.bucket_of[entry]
+        lists.documents[lists.ends[bucket]] = document
+        lists.ends[bucket] += 1
 
 
 @inlined_kernel
-def _take_out(chains: _Chains, replaced: int, until: int) -> None:
-    """Let later documents up to `until` skip the replaced document, if it is not -1."""
+def _skip(visits: _Visits, replaced: int, until: int) -> None:
+    """Let documents up to `until` skip the replaced document, if it is not -1."""
     if replaced >= 0:
-        chains.last_visit[replaced] = max(chains.last_visit[replaced], until)
-
-
-@inlined_kernel
-def _entry_in(chains: _Chains, slot: np.uint64) -> int:
-    return number_at(chains.table, slot) if is_taken(chains.table, slot) else -1
+        visits.skipped_by[replaced] = max(visits.skipped_by[replaced], until)
 
 
 @inlined_kernel
 def _find_candidates(
-    chains: _Chains,
+    lists: _KeptLists,
+    visits: _Visits,
     buckets: Buckets,
     rows: Rows,
     document: int,
-    threshold: float,
-    candidates: Int64Array,
+    thresholds: _Thresholds,
 ) -> int:
-    """Write the kept documents that share a bucket and may match; return their number."""
-    counts = rows.shingle_counts
+    """Write the kept documents that may match a document; return their number."""
+    counts, candidates = rows.shingle_counts, visits.candidates
     count = 0
-    for i in range(buckets.offsets[document], buckets.offsets[document + 1]):
-        entry = _entry_in(chains, find(chains.table, np.uint64(buckets.values[i])))
-        while entry >= 0:
-            other = chains.documents[entry]
-            entry = chains.previous[entry]
-            if chains.last_visit[other] >= document:
-                continue
-            chains.last_visit[other] = document
-            if may_reach(threshold, counts[document], counts[other]):
-                candidates[count] = other
-                count += 1
+    for place in range(_count_shared(lists, visits, buckets, document)):
+        other = candidates[place]
+        shared = visits.shared[other]
+        visits.shared[other] = 0
+        if (
+            visits.skipped_by[other] < document
+            and may_reach(thresholds.match, counts[document], counts[other])
+            and shares_enough(shared, counts[document], counts[other], thresholds.prefix)
+        ):
+            candidates[count] = other
+            count += 1
     return count
+
+
+@inlined_kernel
+def _count_shared(lists: _KeptLists, visits: _Visits, buckets: Buckets, document: int) -> int:
+    """Count the buckets that each kept document shares; write these documents, return their number."""
+    met = 0
+    for entry in range(buckets.offsets[document], buckets.offsets[document + 1]):
+        bucket = lists.bucket_of[entry]
+        for place in range(lists.starts[bucket], lists.ends[bucket]):
+            other = lists.documents[place]
+            if visits.shared[other] == 0:
+                visits.candidates[met] = other
+                met += 1
+            visits.shared[other] += 1
+    return met
 
 
 @inlined_kernel

@@ -11,12 +11,12 @@ import numpy as np
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.kept_linkage import Kept, keep_linked, keep_representatives
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links, join, joined_links, roots
-from textsim_db.compare.jaccard import take
+from textsim_db.compare.jaccard import Rows, take
 from textsim_db.compare.packed_pairs import is_among, pack
 from textsim_db.results import Cluster
 from textsim_db.settings.named_values import Linkage
-from textsim_db.sketch.ragged import Ragged
-from textsim_db.text.numba_compiler import FloatArray, Int64Array
+from textsim_db.sketch.ragged import Buckets, Ragged
+from textsim_db.text.numba_compiler import BoolArray, FloatArray, Int64Array
 
 _WEIGHT_OF_ONE = np.float64(1).view(np.uint64) | np.uint64(1)
 
@@ -236,9 +236,8 @@ def _keep(join: Join, ids: Ids, settled: int) -> Kept:
     _, firsts, numbers = np.unique(texts, return_index=True, return_inverse=True)
     chosen = np.sort(firsts)
     rows, buckets = join.host.rows(texts[chosen]), join.host.buckets(texts[chosen])
-    threshold = join.criterion.threshold
     never_kept = np.zeros(len(ids), np.bool_) if join.never_kept is None else join.never_kept[ids]
-    kept = keep_representatives(rows, buckets, settled, threshold, never_kept=never_kept[chosen])
+    kept = _kept_of(join, rows, buckets, settled, never_kept[chosen])
     is_kept = np.zeros(len(ids), np.bool_)
     is_kept[chosen] = (kept.kept_by == np.arange(len(chosen))) & ~never_kept[chosen]
     is_first = np.zeros(len(ids), np.bool_)
@@ -247,12 +246,21 @@ def _keep(join: Join, ids: Ids, settled: int) -> Kept:
     if len(compared) > len(chosen):
         copied = np.searchsorted(chosen, firsts[numbers][compared])
         chosen, rows, buckets = compared, take(rows, copied), buckets.take(copied)
-        kept = keep_representatives(
-            rows, buckets, settled, threshold, never_kept=never_kept[chosen]
-        )
+        kept = _kept_of(join, rows, buckets, settled, never_kept[chosen])
     kept_by, similarity = firsts[numbers], np.ones(len(ids))
     kept_by[chosen], similarity[chosen] = chosen[kept.kept_by], kept.similarity
     return Kept(kept_by, similarity)
+
+
+def _kept_of(join: Join, rows: Rows, buckets: Buckets, settled: int, never_kept: BoolArray) -> Kept:
+    return keep_representatives(
+        rows,
+        buckets,
+        settled,
+        join.criterion.threshold,
+        never_kept=never_kept,
+        prefix_threshold=join.host.config.prefix_threshold,
+    )
 
 
 def _all_but_first(join: Join, batch: list[Ids], ranked: Ranked) -> Iterator[Links]:

@@ -60,12 +60,13 @@ class ClusterMethods(CheckedArguments):
         language: str | None = None,
         scope: Scope | None = None,
     ) -> Results[Pair[str]]:
-        """Return all pairs of similar documents, each pair once and verified exactly.
+        """Return the pairs of similar documents, each pair once and verified exactly.
 
-        In each pair a < b. The pairs come from one snapshot, whose transaction stays open until the
-        results are exhausted or closed. threshold and measure are those of query(), with the same
-        warnings. With a measure other than jaccard all pairs of a bucket are compared, even in a bucket
-        with many documents.
+        An exact corpus (recall 1) finds every pair. Any other corpus finds the share `recall` of the
+        pairs at its threshold, by default 95 %, and more of those above it. In each pair a < b. The
+        pairs come from one snapshot, whose transaction stays open until the results are exhausted or
+        closed. threshold and measure are those of query(), with the same warnings. With a measure other
+        than jaccard all pairs of a bucket are compared, even in a bucket with many documents.
 
         Args:
             language: a code of ISO 639; both documents must be of this language.
@@ -100,7 +101,8 @@ class ClusterMethods(CheckedArguments):
     ) -> Results[Cluster[str]]:
         """Return the clusters of similar documents, the largest first; each has two keys or more.
 
-        Only verified pairs connect documents. `weakest` is the similarity of the weakest link that
+        The pairs are those of pairs(), so only an exact corpus has all of them. Only verified pairs
+        connect documents. `weakest` is the similarity of the weakest link that
         connects a cluster. If more than 256 different documents share a bucket, only some of their
         pairs are verified, and `weakest` may be lower than with all pairs.
 
@@ -143,7 +145,8 @@ class ClusterMethods(CheckedArguments):
     ) -> Results[Duplicate]:
         """Return the documents to remove so that each cluster keeps one document.
 
-        Nothing is removed; pass the keys to remove(). With linkage `"kept"` each document to remove
+        The pairs are those of pairs(), so only an exact corpus has all of them. Nothing is removed; pass
+        the keys to remove(). With linkage `"kept"` each document to remove
         is a verified pair with the document that is kept in its place. With the other linkages of
         clusters() their similarity may be below the threshold. The arguments are those of clusters();
         the document with the lowest rank of a cluster is kept with each linkage.

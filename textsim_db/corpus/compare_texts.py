@@ -18,7 +18,7 @@ from textsim_db.files.several_texts import KeyedTexts, keyed_texts
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import Cluster, Pair
 from textsim_db.results.html import ResultList
-from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings, Settings
+from textsim_db.settings.corpus_settings import IN_MEMORY, PAIR_SETTINGS, CorpusSettings, Settings
 from textsim_db.settings.named_values import LinkageName, check_linkage
 from textsim_db.text.stop_words import with_lists
 
@@ -53,9 +53,11 @@ def pairs(
     key: str | None = None,
     **settings: Unpack[Settings],
 ) -> ResultList[Pair[Any]]:
-    """Return all pairs of similar texts, each once and verified exactly, best first.
+    """Return the pairs of similar texts, each once and verified exactly, best first.
 
-    It needs no database; texts and pairs are in memory. The pairs are those of a corpus with these
+    By default it finds every pair whose similarity reaches the threshold. A lower recall, or bands and
+    rows, may take less time, and find that share of the pairs at the threshold, and more of those above
+    it. It needs no database; texts and pairs are in memory. The pairs are those of a corpus with these
     settings.
 
     Args:
@@ -65,7 +67,8 @@ def pairs(
             Arrow PyCapsule interface, which needs PyArrow.
         text: the name of the frame's column of texts.
         key: the name of the frame's column of unique keys; by default the places of the rows name them.
-        **settings: fields of CorpusSettings that say which texts match, such as threshold.
+        **settings: fields of CorpusSettings that say which texts match, such as threshold. The default
+            of recall is 1.
 
     Raises:
         ConfigurationError: a setting is unknown or out of range, `texts` is a single text or has no
@@ -125,7 +128,8 @@ def clusters(
 ) -> ResultList[Cluster[Any]]:
     """Return the clusters of similar texts, the largest first; each has two texts or more.
 
-    It needs no database. The clusters are those of a corpus with these settings.
+    It needs no database. The clusters are those of the pairs that pairs() finds with these settings, by
+    default every pair.
 
     Args:
         texts: as for pairs(), and so are text and key.
@@ -152,7 +156,7 @@ _in_order: Ranked = np.sort
 
 
 def _join(documents: KeyedTexts, settings: Settings, for_merges: bool) -> Join:
-    chosen = CorpusSettings(**settings)
+    chosen = CorpusSettings(**IN_MEMORY | settings)
     criterion = Criterion(JACCARD, chosen.threshold, for_merges=for_merges)
     loaded = LoadedTexts(with_lists(chosen).complete(), for_merges)
     for batch in loaded.read((key_of(n), text) for n, text in enumerate(documents.texts)):

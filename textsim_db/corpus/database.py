@@ -102,6 +102,7 @@ class Database:
         is_new = True
         try:
             stored_corpus.create(self._engine, name, wanted.complete())
+            stored_corpus.warn_of_misses(name, wanted.complete())
         except CorpusExists:
             if not exist_ok:
                 raise

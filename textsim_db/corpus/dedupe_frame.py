@@ -16,7 +16,7 @@ from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
 from textsim_db.results import AddReport, Refusal
 from textsim_db.results.html import ResultList, count, facts, output, rows_as_table
 from textsim_db.settings.check_values import check_count, several_items
-from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusSettings, Settings
+from textsim_db.settings.corpus_settings import IN_MEMORY, PAIR_SETTINGS, CorpusSettings, Settings
 from textsim_db.settings.named_values import Linkage, LinkageName, check_linkage
 from textsim_db.settings.progress_bar import showing
 from textsim_db.text.storable_text import is_null, wrong_value
@@ -91,9 +91,10 @@ def dedupe_frame(
 ) -> tuple[Any, FrameReport]:
     """Return a frame without its near-duplicates, and a report.
 
-    The rows that stay have all their columns, and keep their order. With linkage "kept" each row that
-    is removed is a verified pair with the row that is kept in its stead. Rows that cannot be compared
-    stay. It needs no database; the texts are compared in memory.
+    The rows that stay have all their columns, and keep their order. With linkage "kept" each row that is
+    removed is a verified pair with the row that is kept in its stead. Rows that cannot be compared stay.
+    By default it finds every pair whose similarity reaches the threshold. It needs no database; the
+    texts are compared in memory.
 
     Args:
         frame: a data frame of pandas or Polars, or a table with the Arrow PyCapsule interface, which
@@ -117,7 +118,8 @@ def dedupe_frame(
             its cluster that keep names, or to the document of a corpus; otherwise null.
         progress: True shows a bar; a function is called after each batch, with the report of
             Corpus.add_many() so far.
-        **settings: fields of CorpusSettings that say which texts match, such as threshold.
+        **settings: fields of CorpusSettings that say which texts match, such as threshold. The default
+            of recall is 1.
 
     Raises:
         ConfigurationError: a column is missing, a key comes twice, or an argument is out of range.
@@ -167,7 +169,7 @@ def _rule(
         raise ConfigurationError(
             f"the corpus has settings already; leave out {', '.join(settings)}"
         )
-    chosen = CorpusSettings(**settings | {"scoped": is_scoped})
+    chosen = CorpusSettings(**IN_MEMORY | settings | {"scoped": is_scoped})
     return Rule(Preference.parse(keep), chosen, check_linkage(linkage)).against(corpora)
 
 

@@ -426,7 +426,7 @@ class JudgementMethods(CheckedArguments):
 
         These are the matches of a unique corpus below its `unique_from`. A judgement takes a pair off
         the list. If the corpus is tracked at its threshold, the stored matches are read, as of the last
-        update; otherwise, and for siblings, all documents are compared.
+        update; otherwise, and for siblings, they are the pairs of pairs().
 
         Args:
             scope: only pairs of this scope. By default the pairs of all scopes.

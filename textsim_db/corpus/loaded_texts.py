@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 import tempfile
@@ -35,6 +36,8 @@ from textsim_db.text.run_ahead import ahead
 from textsim_db.text.tokens import Tokens
 from textsim_db.write.document_inputs import in_batches
 from textsim_db.write.prepare_batches import Batch, learn_from_first, prepare, without_words
+
+log = logging.getLogger(__name__)
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -122,6 +125,9 @@ class LoadedTexts:
     """Documents that are being read; of those with equal words only one is stored."""
 
     def __init__(self, config: CorpusConfig, for_merges: bool, memory: int | None = None) -> None:
+        missed = config.many_missed()
+        if missed is not None:
+            log.warning("%s", missed)
         bound = MemoryBound(free_memory() // 2 if memory is None else memory)
         self.config = config
         self._for_merges = for_merges

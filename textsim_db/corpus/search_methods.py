@@ -39,15 +39,16 @@ class SearchMethods(CheckedArguments):
     ) -> list[Match]:
         """Return the documents that are similar to a text, best first.
 
-        The similarity of a match is the exact Jaccard similarity of the shingle sets, unless another
-        measure is named.
+        An exact corpus (recall 1) finds every one. Any other corpus finds the share `recall` of those at
+        its threshold, by default 95 %, and more of those above it. The similarity of a match is the
+        exact Jaccard similarity of the shingle sets, unless another measure is named.
 
         Args:
             text: the text to compare; it is not stored.
             threshold: the lowest similarity of a result; by default the threshold of the corpus. Below
                 it some similar documents are missed, and a logged warning says which share of them is
                 found. An exact corpus refuses a lower threshold.
-            max_results: the largest number of matches; None returns all, however many there are.
+            max_results: the largest number of matches; None returns all that are found, however many.
             measure: a name of textsim_db.measures.MEASURES. The candidates stay the same, of Jaccard
                 similarity; the measure verifies and orders them, and a logged warning says which
                 matches are missed, such as long documents that contain the text. In a corpus with

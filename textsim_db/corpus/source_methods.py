@@ -206,6 +206,8 @@ class RebuildMethods(CheckedArguments):
         config = self.config
         changed = with_guard_words(config.changed(**settings))
         has_settings = any(value is not None for value in settings.values())
+        if has_settings:
+            stored_corpus.warn_of_misses(self.name, changed)
         is_known = has_settings and not changed.learns_boilerplate and not is_older
         if is_known and self._current.read(rebuild.is_enough, changed):
             if changed != config:

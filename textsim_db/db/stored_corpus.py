@@ -95,6 +95,13 @@ def named(text: LiteralString, corpus_id: int, expires: bool = False) -> str:
     )
 
 
+def warn_of_misses(name: str, config: CorpusConfig) -> None:
+    """Log a warning if a corpus that gets this configuration finds few of the pairs at its threshold."""
+    missed = config.many_missed()
+    if missed is not None:
+        log.warning('corpus "%s": %s', name, missed, extra={"corpus": name})
+
+
 def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
     """Store a new corpus with its tables; raises CorpusExists and ConfigurationError."""
     check_name(name)

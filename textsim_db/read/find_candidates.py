@@ -200,13 +200,17 @@ def warn_of_misses(
     """Log a warning if documents that the criterion accepts need not be candidates."""
     config, measure = corpus.config, criterion.measure
     least = measure.least_jaccard(criterion.threshold)
-    # A text without words matches nothing by any measure.
-    if shingle_count == 0 or (least is not None and least >= config.threshold):
+    if shingle_count == 0:  # a text without words matches nothing by any measure
         return
-    if measure is JACCARD:
+    if least is not None and least >= config.threshold:
+        missed = config.many_missed(least)
+        if missed is None:
+            return
+        message = f'corpus "{corpus.name}": {missed}'
+    elif measure is JACCARD:
         message = (
             f"threshold {criterion.threshold:g} is below {config.threshold:g}, the threshold of corpus "
-            f'"{corpus.name}": {_share(config, criterion.threshold)} of the documents at '
+            f'"{corpus.name}": {config.share_found(criterion.threshold)} of the documents at '
             f"{criterion.threshold:g} are found; to find more: "
             f"textsim rebuild {shlex.quote(corpus.name)} --threshold {criterion.threshold:g}"
         )
@@ -215,8 +219,8 @@ def warn_of_misses(
         if not config.is_exact:
             lower = config.threshold / 2 if least is None else least
             outcome = (
-                f"{_share(config, config.threshold)} of the documents at {config.threshold:g} are "
-                f"found, {_share(config, lower)} at {lower:.3g}"
+                f"{config.share_found(config.threshold)} of the documents at {config.threshold:g} are "
+                f"found, {config.share_found(lower)} at {lower:.3g}"
             )
         message = (
             f'{measure.name}: the candidates of corpus "{corpus.name}" are chosen by Jaccard '
@@ -246,7 +250,3 @@ def warn_of_missed_passages(
     else:
         return
     log.warning("%s", message, extra={"corpus": corpus.name})
-
-
-def _share(config: CorpusConfig, similarity: float) -> str:
-    return f"{min(100 * config.probability(similarity), 99.9):.1f} %"

@@ -27,6 +27,7 @@ def is_possible(
     return (
         measure == "jaccard"
         and (threshold is None or threshold >= config.threshold)
+        and config.many_missed(threshold) is None
         and config.language is None
         and len(text) <= MOST_CHARACTERS
     )

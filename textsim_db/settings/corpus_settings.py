@@ -28,6 +28,8 @@ NEWER_VERSION = "use a newer version of textsim-db"
 AUTO = "auto"
 """As language: identify each document's language. As stop words: use the list of this language."""
 
+LOW_RECALL = 0.8
+"""If bands find less than this share of the pairs at the threshold, the user hears of it."""
 MAX_HASHES = 4096
 MIN_PASSAGE, MAX_PASSAGE = 4, 1000
 """The words or characters of the shortest passage that a corpus finds."""
@@ -318,6 +320,11 @@ class CorpusConfig(CorpusSettings):
         return self.bands is None
 
     @property
+    def prefix_threshold(self) -> float:
+        """The threshold of the prefixes of an exact corpus; 0 with bands, which have no prefixes."""
+        return self.threshold if self.is_exact else 0.0
+
+    @property
     def banding(self) -> Bands | None:
         """The bands and rows as one value; None in an exact corpus."""
         return None if self.bands is None or self.rows is None else Bands(self.bands, self.rows)
@@ -325,6 +332,23 @@ class CorpusConfig(CorpusSettings):
     def probability(self, similarity: float) -> float:
         """Return the probability that a pair of this similarity becomes a candidate."""
         return probability_of(self.banding, self.threshold, similarity)
+
+    def share_found(self, similarity: float) -> str:
+        """Return the share of the pairs of this similarity that are found, as text."""
+        return f"{min(100 * self.probability(similarity), 99.9):.1f} %"
+
+    def many_missed(self, similarity: float | None = None) -> str | None:
+        """Say which share of the pairs is found, if it is low; None if it is not.
+
+        similarity: that of the pairs, not below the threshold, which is the default.
+        """
+        least = self.threshold if similarity is None else similarity
+        if self.recall >= LOW_RECALL or self.probability(least) >= LOW_RECALL:
+            return None
+        return (
+            f"{self.bands} bands of {self.rows} rows find {self.share_found(least)} of the pairs at "
+            f"{least:g}; fewer rows find more, and recall 1 finds all"
+        )
 
     def check_recipe(self, name: str) -> None:
         """Raise `RecipeError` unless this version computes the recipe and the guards of the corpus."""
@@ -385,7 +409,10 @@ class CorpusConfig(CorpusSettings):
 
 
 DEFAULTS = CorpusSettings()
-"""The default settings."""
+"""The default settings of a corpus, and of Spark."""
+
+IN_MEMORY: Settings = {"recall": 1}
+"""The other defaults of texts in memory. Nothing is stored, so recall 1 costs little: all are found."""
 
 SETTINGS = tuple(each.name for each in fields(CorpusSettings) if each.metadata)
 """The names of the settings that a user chooses."""

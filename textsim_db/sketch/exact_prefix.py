@@ -243,7 +243,7 @@ def count_rows(sizes: Int64Array, threshold: float) -> Int64Array:
 
 @inlined_kernel
 def _count_rows(size: int, threshold: float) -> int:
-    if size == 0:
+    if size <= 0:  # a damaged row may have a negative size
         return 0
     overlap = _least_overlap(size, threshold)
     return size if overlap < MOST_SHARED else size - overlap + MOST_SHARED

@@ -90,9 +90,10 @@ class Candidates:
         )
 
     def pairs(self) -> DataFrame:
-        """Return all pairs of similar documents: (a, b, similarity), with a < b.
+        """Return the pairs of similar documents: (a, b, similarity), with a < b.
 
-        The rows are those of Corpus.pairs(), in any order.
+        The rows are those of Corpus.pairs(), in any order: with recall=1 every pair, by default 95 % of
+        the pairs at the threshold, and more of those above it.
         """
         return self._result(stage_3_results.pairs, PAIR_COLUMNS)
 
@@ -104,7 +105,8 @@ class Candidates:
     ) -> DataFrame:
         """Return the clusters of similar documents: (keys, weakest, kept).
 
-        The rows are those of Corpus.clusters(), in any order; the keys of a cluster are in order.
+        The pairs are those of pairs(). The rows are those of Corpus.clusters(), in any order; the keys
+        of a cluster are in order.
         """
         return self._result(
             stage_3_results.clusters, CLUSTER_COLUMNS, linkage, RankColumn(rank, descending)
@@ -118,9 +120,9 @@ class Candidates:
     ) -> DataFrame:
         """Return the documents to remove so that each cluster keeps one: (key, kept, similarity).
 
-        The rows are those of Corpus.duplicates(), in any order. The document with the lowest rank
-        stays, with descending the one with the highest. Ties go to the lowest key in C order. A
-        document whose rank is null or NaN comes last.
+        The pairs are those of pairs(). The rows are those of Corpus.duplicates(), in any order. The
+        document with the lowest rank stays, with descending the one with the highest. Ties go to the
+        lowest key in C order. A document whose rank is null or NaN comes last.
         """
         return self._result(
             stage_3_results.duplicates, DUPLICATE_COLUMNS, linkage, RankColumn(rank, descending)
@@ -226,9 +228,10 @@ def find_candidates(
 
 
 def pairs(df: DataFrame, key: str = "id", text: str = "text", **settings: Any) -> DataFrame:
-    """Return all pairs of similar documents of a DataFrame: (a, b, similarity), with a < b.
+    """Return the pairs of similar documents of a DataFrame: (a, b, similarity), with a < b.
 
-    The arguments are those of find_candidates().
+    With recall=1 it finds every pair; by default 95 % of the pairs at the threshold, and more of those
+    above it. The arguments are those of find_candidates().
     """
     return find_candidates(df, key, text, **settings).pairs()
 

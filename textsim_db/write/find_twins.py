@@ -71,8 +71,10 @@ def lock_buckets(cursor: Cursor, store: Store, batch: Batch, places: Int64Array)
     """
     if not len(places):
         return
-    sketches = batch.sketches
-    buckets = _compared_buckets(sketches.buckets, sketches.shingle_counts, store.corpus.config)
+    sketches, config = batch.sketches, store.corpus.config
+    buckets = sketches.buckets
+    if config.is_exact:
+        buckets = first_rows(buckets, sketches.shingle_counts, config.threshold)
     locked = np.unique(in_parts(buckets, sketches.guards).take(places).values)
     parts = None if sketches.parts is None else array(np.unique(sketches.parts[places]))
     cursor.execute(statements.LOCK_BUCKETS, [store.corpus.id, array(locked), parts])
@@ -117,9 +119,9 @@ class _BatchComparison:
         self, store: Store, batch: Batch, places: Int64Array, different: list[JudgedTexts]
     ) -> None:
         config, sketches = store.corpus.config, batch.sketches
-        buckets = _only(sketches.buckets, places)
+        self._buckets = _only(sketches.buckets, places)
         self.look_up: LookUp = look_up_of(
-            buckets, sketches.shingle_counts, config, sketches.parts
+            self._buckets, sketches.shingle_counts, config, sketches.parts
         )._replace(guards=sketches.guards)
         self._corpus = store.corpus
         self._batch = batch
@@ -129,7 +131,6 @@ class _BatchComparison:
         self._rows = rows_of_tokens(
             sketches.tokens, sketches.shingle_counts, self._vocabulary, config.shingle, True
         )
-        self._buckets = _compared_buckets(buckets, sketches.shingle_counts, config)
 
     def with_candidates(
         self, candidates: CandidateRows, twins_from: float
@@ -140,7 +141,6 @@ class _BatchComparison:
         count = len(stored.keys)
         signatures = stored.signatures(np.arange(count))
         buckets = in_parts(buckets_of(signatures, config), stored.parts)
-        buckets = _compared_buckets(buckets, stored.shingle_counts, config)
         own = self._batch.sketches
         parts, guards = _both(stored.parts, own.parts), _both(stored.guards, own.guards)
         compared = _Compared(
@@ -159,6 +159,7 @@ class _BatchComparison:
             twins_from,
             compared.replaced,
             compared.separation,
+            prefix_threshold=config.prefix_threshold,
         )
         places = np.flatnonzero(kept_by != np.arange(len(kept_by)))
         matches = {
@@ -255,13 +256,6 @@ def _stored_matches(
     values = jaccard_pairs(compared.rows, left, right)
     reached = which_merge(values, threshold, left, right, compared.separation)
     return left[reached].tolist(), right[reached].tolist(), values[reached].tolist()
-
-
-def _compared_buckets(
-    buckets: Buckets, shingle_counts: Int64Array, config: CorpusConfig
-) -> Buckets:
-    """Return the buckets of which two documents that match share one."""
-    return first_rows(buckets, shingle_counts, config.threshold) if config.is_exact else buckets
 
 
 def _only(buckets: Buckets, places: Int64Array) -> Buckets:
