@@ -300,7 +300,7 @@ BEGIN
         SELECT DISTINCT f.fault || '; a worker tries again'
         FROM textsim.worker w
         CROSS JOIN LATERAL jsonb_to_recordset(w.faults) f (corpus_id integer, source_id integer, fault text)
-        WHERE f.corpus_id = c.id AND f.source_id IS NULL AND w.reported_at > clock_timestamp() - interval '30 s'
+        WHERE f.corpus_id = c.id AND f.source_id IS NULL AND textsim._age(w.reported_at) < interval '30 s'
         ORDER BY 1;
 END $$;
 
@@ -470,7 +470,7 @@ BEGIN
         ) w;
         saved_by_ids := textsim._saved_by_ids(c, as_text);
         failed := (SELECT w.documents FROM textsim._waiting(c.id, 'failed') w);
-        pending_age := greatest(clock_timestamp() - oldest_pending, '0');
+        pending_age := textsim._age(oldest_pending);
         problems := array(SELECT textsim._corpus_problems(c));
         notes := array(
             SELECT format('table %s: %s', s.relation, textsim._unseen_changes(s)) FROM textsim.source s
@@ -490,7 +490,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.status(text)
     IS 'Returns one row: the numbers of documents indexed, pending and failed, and the problems of the corpus and its attached tables. '
-    'oldest_pending is the time of the oldest pending change, and pending_age is its age. Above ten thousand the '
+    'oldest_pending is the time of the oldest pending change, and pending_age is its age. If the clock was set back, that '
+    'time may be still to come, and then the age is how far ahead it is. Above ten thousand the '
     'numbers are estimates, so that the answer takes milliseconds: see indexed_is_estimate for indexed, and '
     'is_estimate for pending and as_text. pending is an estimate too while a table is compared with its documents. '
     'as_text is the number of documents in the log that are stored as text: they are complete, and textsim worker or '

@@ -8,3 +8,5 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN '{numbers,negations,words}'::text[];
 ALTER TABLE textsim.corpus DROP CONSTRAINT corpus_guards_check,
     ADD CONSTRAINT corpus_guards_check CHECK (guards <@ textsim._guard_kinds());
+DROP FUNCTION textsim._expire(text);
+ALTER TABLE textsim.pending ADD COLUMN leased_at timestamptz;

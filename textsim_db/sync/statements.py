@@ -51,7 +51,7 @@ SCOPES: Final[LiteralString] = """
 """
 ACTIVITY: Final[LiteralString] = """
 WITH waiting AS (
-    SELECT k.kind, greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - w.since))::float8 AS age
+    SELECT k.kind, extract(epoch FROM textsim._age(w.since))::float8 AS age
     FROM pg_catalog.unnest('{{change,compare,words,cluster}}'::text[]) k (kind)
     CROSS JOIN LATERAL textsim._waiting({id}, k.kind) w WHERE w.since IS NOT NULL
 )
@@ -209,7 +209,7 @@ VALUES (%s, %s, %s, %s, %s, pg_catalog.now() + pg_catalog.make_interval(secs => 
 REPORT_WORKER: Final[LiteralString] = """
 /* textsim-db: report the progress of a worker */
 WITH gone AS (
-    DELETE FROM textsim.worker w WHERE w.reported_at < pg_catalog.now() - interval '10 minutes'
+    DELETE FROM textsim.worker w WHERE textsim._age(w.reported_at) > interval '10 minutes'
         AND w.id <> %(id)s
 )
 INSERT INTO textsim.worker AS w (

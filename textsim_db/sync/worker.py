@@ -4,7 +4,7 @@
     cut        cut keys into pieces, and sweep tables to compare        cut_pieces
     resolve    read the rows and compute, in a thread, a piece ahead    apply_changes
     apply      one transaction, which also deletes the entries          apply_changes
-    expire     remove expired documents, once a second                  upkeep
+    expire     remove documents that expired an hour ago                upkeep
     track      update the clusters of tracked corpora, in a thread      upkeep
     settle     vacuum the tables that grew, when the log is empty       write.vacuum_loads
 
@@ -77,7 +77,11 @@ class Worker:
         self._added: Counter[Store] = Counter()
         # The caller of attach() waits for the rows of one table only.
         is_for_all = self._settings.only_source is None
-        self._expired = ExpiredDocuments(engine, self._faults) if is_for_all else None
+        self._expired = (
+            ExpiredDocuments(engine, self._faults, self._settings.expire_after)
+            if is_for_all
+            else None
+        )
         self._outdated = (
             OutdatedClusters(engine, dictionaries, self._faults) if is_for_all else None
         )

@@ -48,10 +48,12 @@ REMOVE_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: remove documents of corpus {id} */ SELECT textsim._remove_documents({id}, %s::text[])
 """
 EXPIRE: Final[LiteralString] = """
-/* textsim-db: remove expired documents */ SELECT textsim._expire(%s)
+/* textsim-db: remove expired documents */
+SELECT textsim._expire(%s, pg_catalog.make_interval(secs => %s), %s)
 """
 EXPIRING_CORPORA: Final[LiteralString] = """
-SELECT c.id, c.name FROM textsim.corpus c
+SELECT c.id, c.name, extract(epoch FROM pg_catalog.clock_timestamp())::float8
+FROM textsim.corpus c
 WHERE c.keep_for IS NOT NULL AND NOT pg_catalog.starts_with(c.name, 'textsim temporary ')
     AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.document_' || c.id), 'DELETE')
 """
