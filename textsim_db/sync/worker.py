@@ -176,10 +176,20 @@ class Worker:
         ):
             self._apply_all(resolved_pieces, total, recovery)
             self._settle()
-            while until_idle and (removed := self._expire(is_last=True)):
-                total.removed += removed
-            while until_idle and self._update_clusters(is_last=True):
-                pass
+            if until_idle:
+                self._finish(total)
+
+    def _finish(self, total: ChangeReport) -> None:
+        """Remove expired documents and update clusters until nothing is left that can be done."""
+        while not self._stop.is_set():
+            removed = self._expire(is_last=True)
+            total.removed += removed
+            if removed or self._update_clusters(is_last=True):
+                continue
+            if not self._faults.is_settling:
+                break
+            self._stop.wait(POLL_SECONDS)
+        self._faults.report_unsettled()
 
     def _apply_all(
         self, pieces: Iterable[Resolved | None], total: ChangeReport, recovery: _Recovery
