@@ -353,7 +353,8 @@ CREATE TABLE IF NOT EXISTS textsim.forgotten (
     corpus_id integer NOT NULL REFERENCES textsim.corpus ON DELETE CASCADE,  -- the corpus of the documents
     requested_at timestamptz NOT NULL DEFAULT now(),  -- when they were forgotten
     documents bigint NOT NULL,  -- how many they were
-    -- the corpus that is being built without their words, and will replace this one; NULL if there is none
+    -- the corpus that is being built without their words, and will replace this one, or has replaced it; NULL if there
+    -- is none
     rebuild integer
 );
 DO $do$ BEGIN
@@ -362,8 +363,8 @@ DO $do$ BEGIN
     END IF;
 END $do$;
 COMMENT ON TABLE textsim.forgotten
-    IS 'The requests to forget whose words are in the dictionary until the corpus is rebuilt. Row security shows those '
-    'of corpora that the role may read.';
+    IS 'The requests to forget whose words are in a dictionary: in that of the corpus until it is rebuilt, and then in '
+    'that of the replaced corpus until it is dropped. Row security shows those of corpora that the role may read.';
 
 -- Searches hide expired documents, so their removal can wait until two looks agree, and a clock that is ahead for a
 -- moment removes nothing.

@@ -257,6 +257,20 @@ RETURN CASE WHEN EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
         'disabled trigger: textsim worker, textsim reconcile or textsim.index_pending compares it with its documents'
     END;
 
+-- Where words of forgotten documents are left: in a corpus that waits for a rebuild, or in one that was replaced.
+CREATE OR REPLACE FUNCTION textsim._forgotten_words(c textsim.corpus, OUT is_replaced boolean, OUT note text)
+RETURNS SETOF record
+LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    SELECT k.id <> c.id, format(CASE WHEN k.id = c.id
+            THEN 'words of forgotten documents (%s) go with the next rebuild: textsim rebuild'
+            ELSE 'words of forgotten documents (%s) are left in word_%s, because a transaction may read the replaced '
+                'corpus: textsim worker drops it when the transaction has ended' END, sum(f.documents), k.id)
+    FROM textsim.forgotten f JOIN textsim.corpus k ON k.id = f.corpus_id
+    WHERE coalesce(k.origin, k.id) = coalesce(c.origin, c.id)
+    GROUP BY k.id ORDER BY k.id;
+END;
+
 -- Objects of a corpus that do not belong to the owner of the schema, one for each other owner.
 CREATE OR REPLACE FUNCTION textsim._owner_problems(c textsim.corpus) RETURNS TABLE (object text, problem text)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
@@ -475,7 +489,7 @@ BEGIN
         notes := array(
             SELECT format('table %s: %s', s.relation, textsim._unseen_changes(s)) FROM textsim.source s
             WHERE s.corpus_id = c.id AND s.active AND textsim._unseen_changes(s) IS NOT NULL
-            ORDER BY s.id);
+            ORDER BY s.id) || array(SELECT f.note FROM textsim._forgotten_words(c) f);
         SELECT t.linkage, t.threshold INTO linkage, tracked_threshold FROM textsim.tracked t WHERE t.corpus_id = c.id;
         SELECT w.documents, w.since INTO outdated, outdated_since FROM textsim._waiting(c.id, 'cluster') w;
         crowded := 0;
@@ -499,7 +513,8 @@ COMMENT ON FUNCTION textsim.status(text)
     'removed since. linkage and tracked_threshold say how the corpus is tracked, and are NULL if it is not. outdated '
     'is the number of documents that have changed since its clusters were updated, the first of them at '
     'outdated_since. crowded is the number of texts that were compared with some of their candidates only, as '
-    'members() says. notes name the tables that a worker will compare with their documents, such as after a restore.';
+    'members() says. notes name the tables that a worker will compare with their documents, such as after a restore, and where words '
+    'of forgotten documents are left.';
 
 CREATE OR REPLACE FUNCTION textsim.scopes(corpus text, scope text DEFAULT NULL)
 RETURNS TABLE (scope text, indexed bigint, as_text bigint)

@@ -24,7 +24,8 @@ from textsim_db.settings.named_values import Linkage
 from textsim_db.sync import statements
 from textsim_db.sync.step_faults import StepFaults, concerns_corpus, step_of_corpus
 from textsim_db.write.remove_documents import expire_some
-from textsim_db.write.statements import EXPIRING_CORPORA
+from textsim_db.write.statements import EXPIRING_CORPORA, REPLACED_CORPORA
+from textsim_db.write.temporary_corpora import drop_abandoned
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -217,6 +218,30 @@ class OutdatedClusters:
         return isinstance(error, pg.OutOfMemory) or not (
             is_of_others or concerns_corpus(self._engine, error)
         )
+
+
+REPLACED_SECONDS = 60.0
+"""The seconds between two looks for replaced corpora."""
+
+
+class ReplacedCorpora:
+    """The corpora that rebuilds have replaced, and could not drop because transactions read them."""
+
+    def __init__(self, engine: Engine, faults: StepFaults) -> None:
+        self._engine = engine
+        self._faults = faults
+        self._due_at = float("-inf")
+
+    def drop(self, is_last: bool) -> None:
+        """Drop those that nobody reads, once a minute; is_last: now."""
+        if not is_last and time.monotonic() < self._due_at:
+            return
+        for replaced, id_, name in read_rows(self._engine, REPLACED_CORPORA):
+            step = step_of_corpus("replaced tables", id_, name, "are not dropped")
+            if is_last or self._faults.is_due(step):
+                with self._faults.attempt(step), suppress(CorpusNotFound):
+                    drop_abandoned(self._engine, replaced)
+        self._due_at = time.monotonic() + REPLACED_SECONDS
 
 
 EXPIRY_SECONDS = 1.0

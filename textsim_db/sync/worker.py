@@ -41,7 +41,7 @@ from textsim_db.sync.pending_log import Claims, NextPoll
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.report_worker import Watch
 from textsim_db.sync.step_faults import StepFaults
-from textsim_db.sync.upkeep import ExpiredDocuments, OutdatedClusters
+from textsim_db.sync.upkeep import ExpiredDocuments, OutdatedClusters, ReplacedCorpora
 from textsim_db.sync.worker_state import POLL_SECONDS, Progress, Stop, WorkerSettings, WorkReport
 from textsim_db.text.run_ahead import ahead
 from textsim_db.write.vacuum_loads import settle
@@ -85,6 +85,7 @@ class Worker:
         self._outdated = (
             OutdatedClusters(engine, dictionaries, self._faults) if is_for_all else None
         )
+        self._replaced = ReplacedCorpora(engine, self._faults) if is_for_all else None
         self._sources = WorkerSources(
             engine, dictionaries, self._settings.only_source, self._faults
         )
@@ -189,6 +190,7 @@ class Worker:
             if not self._faults.is_settling:
                 break
             self._stop.wait(POLL_SECONDS)
+        self._drop_replaced(is_last=True)
         self._faults.report_unsettled()
 
     def _apply_all(
@@ -199,6 +201,7 @@ class Worker:
         with closing(ahead(repeat(None), lambda _: self._update_clusters())) as updates:
             for resolved, _ in zip(pieces, updates, strict=False):
                 recovery.failures = 0
+                self._drop_replaced()
                 total.removed += self._expire()
                 if resolved is not None:
                     empty_polls = 0
@@ -264,6 +267,11 @@ class Worker:
             return None
         with self._progress.step("reads changed rows"):
             return resolve_piece(piece)
+
+    def _drop_replaced(self, is_last: bool = False) -> None:
+        if self._replaced is not None and not self._stop.is_set():
+            with self._progress.step("drops replaced tables"):
+                self._replaced.drop(is_last)
 
     def _expire(self, is_last: bool = False) -> int:
         if self._expired is None or self._stop.is_set() or not (is_last or self._expired.is_due):
