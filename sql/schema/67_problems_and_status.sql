@@ -291,6 +291,56 @@ BEGIN ATOMIC
     GROUP BY o.owner, n.nspowner;
 END;
 
+-- Which sessions have waited for five seconds with a lock of a corpus, or for one, and who holds what they wait for.
+CREATE OR REPLACE FUNCTION textsim._blockers(c textsim.corpus) RETURNS SETOF text
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    first_id constant integer := coalesce(c.origin, c.id);
+    tables oid[];
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_locks l WHERE l.waitstart < clock_timestamp() - interval '5 s') THEN
+        RETURN;
+    END IF;
+    tables := textsim._tables_of(c.id)::oid[];
+    RETURN QUERY
+    WITH lock AS MATERIALIZED (
+        SELECT l.*, CASE l.locktype
+            WHEN 'relation' THEN l.mode <> 'AccessShareLock' AND l.relation = ANY (tables)
+            WHEN 'advisory' THEN l.objsubid = 2 AND (
+                l.objid::bigint = c.id AND l.classid::bigint IN (
+                    hashtext('textsim-db clusters')::bigint & 4294967295,
+                    hashtext('textsim-db writers')::bigint & 4294967295)
+                OR l.objid::bigint = first_id
+                    AND l.classid::bigint = hashtext('textsim-db unique corpus')::bigint & 4294967295
+                OR l.classid::bigint IN (
+                    (hashtext('textsim-db buckets') # first_id)::bigint & 4294967295,
+                    (hashtext('textsim-db parts') # first_id)::bigint & 4294967295))
+            ELSE false END AS is_of_corpus
+        FROM pg_locks l
+        WHERE l.database IS NULL OR l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+    ), waiting AS (
+        SELECT w.*, clock_timestamp() - w.waitstart AS waited
+        FROM lock w
+        WHERE NOT w.granted AND w.waitstart < clock_timestamp() - interval '5 s'
+            AND EXISTS (SELECT FROM lock o WHERE o.pid = w.pid AND o.is_of_corpus)
+    )
+    SELECT format('session %s has waited for %s s for %s', w.pid, round(extract(epoch FROM w.waited)),
+        coalesce((
+            -- A prepared transaction has no session. Its own lock on its transaction id tells which one holds a lock.
+            SELECT format('the prepared transaction %1$L: COMMIT PREPARED %1$L or ROLLBACK PREPARED %1$L', x.gid)
+            FROM lock h
+            JOIN lock t ON t.virtualtransaction = h.virtualtransaction AND t.locktype = 'transactionid' AND t.granted
+                AND t.mode = 'ExclusiveLock' AND t.pid IS NULL
+            JOIN pg_prepared_xacts x ON x.transaction = t.transactionid
+            WHERE h.granted AND h.pid IS NULL AND 0 = ANY (pg_blocking_pids(w.pid))
+                AND (h.locktype, h.database, h.relation, h.classid, h.objid, h.objsubid, h.transactionid::text)
+                    IS NOT DISTINCT FROM
+                    (w.locktype, w.database, w.relation, w.classid, w.objid, w.objsubid, w.transactionid::text)
+            ORDER BY x.prepared LIMIT 1),
+            'session ' || array_to_string(pg_blocking_pids(w.pid), ', ')))
+    FROM waiting w ORDER BY w.waitstart;
+END $$;
+
 -- Why a corpus or its tables cannot be written, why changes are missed, and what workers left because of an error.
 CREATE OR REPLACE FUNCTION textsim._corpus_problems(c textsim.corpus) RETURNS SETOF text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -316,6 +366,7 @@ BEGIN
         CROSS JOIN LATERAL jsonb_to_recordset(w.faults) f (corpus_id integer, source_id integer, fault text)
         WHERE f.corpus_id = c.id AND f.source_id IS NULL AND textsim._age(w.reported_at) < interval '30 s'
         ORDER BY 1;
+    RETURN QUERY SELECT b FROM textsim._blockers(c) b;
 END $$;
 
 -- Whether the triggers that record the changes of an attached table exist and are enabled.
