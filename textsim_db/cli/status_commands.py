@@ -123,7 +123,7 @@ def status(
     elif lag > _LATE_SECONDS and not problems:
         print_message(
             "some changes have waited for over a minute; if the workers make progress, start more: "
-            "textsim worker",
+            "textsim worker; but a table is compared with its documents by one worker",
             logging.WARNING,
         )
     if problems or sample.damaged:

@@ -37,8 +37,8 @@ def worker(
         bool,
         typer.Option(
             "--once",
-            help="End when no change is pending; exit status 1 while documents are set aside or a table "
-            "cannot be indexed.",
+            help="End when no change is pending; exit status 1 while documents are set aside, a table "
+            "cannot be indexed, or another worker has claimed the rest.",
         ),
     ] = False,
     poll: Annotated[
@@ -117,7 +117,7 @@ def worker(
         failed = _warn_of_failures(db) if once else 0
     if json_option.is_given:
         print_object(counts(total))
-    if failed or (once and indexer.unusable):
+    if failed or (once and (indexer.unusable or indexer.left_to_others)):
         raise typer.Exit(1)
 
 

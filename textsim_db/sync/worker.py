@@ -37,7 +37,7 @@ from textsim_db.results import ChangeReport
 from textsim_db.sync import worker_state
 from textsim_db.sync.apply_changes import Resolved, apply_piece, resolve_piece
 from textsim_db.sync.cut_pieces import ClaimAgain, ClaimedPieces, WorkerSources
-from textsim_db.sync.pending_log import Claims, NextPoll
+from textsim_db.sync.pending_log import Claims, NextPoll, warn_leased
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.report_worker import Watch
 from textsim_db.sync.step_faults import StepFaults
@@ -89,6 +89,8 @@ class Worker:
         self._sources = WorkerSources(
             engine, dictionaries, self._settings.only_source, self._faults
         )
+        self.left_to_others: list[str] = []
+        """The tables whose changes other workers had claimed when run(until_idle=True) ended."""
         self._stop = Stop()
         self._connections = LentConnections()
         self._progress = Progress()
@@ -192,6 +194,8 @@ class Worker:
             self._stop.wait(POLL_SECONDS)
         self._drop_replaced(is_last=True)
         self._faults.report_unsettled()
+        if self._settings.only_source is None and not self._stop.is_set():
+            self.left_to_others = warn_leased(self._engine)
 
     def _apply_all(
         self, pieces: Iterable[Resolved | None], total: ChangeReport, recovery: _Recovery
