@@ -236,6 +236,14 @@ BEGIN ATOMIC
     UNION ALL
     SELECT r.fault FROM textsim._refused_by_workers(source) r (fault) WHERE r.fault IS NOT NULL
     UNION ALL
+    -- The triggers of a table come with it from a dump of another database, where the id was of another table.
+    SELECT format('table %1$s, which is not attached, has its trigger %2$I: its changes are logged for this table; DROP '
+        'TRIGGER %2$I ON %1$s', t.tgrelid::regclass, t.tgname)
+    FROM pg_depend d JOIN pg_trigger t ON t.oid = d.objid
+    WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = textsim._trigger_function(source.id)
+        AND d.classid = 'pg_trigger'::regclass
+        AND t.tgrelid NOT IN (SELECT p.oid FROM textsim._partitions(source.relation) p (oid))
+    UNION ALL
     SELECT format('it was attached as "%s", and this name now belongs to another table, which is not indexed: detach '
         'this table and attach the other one', array_to_string(source.attached_as, '.'))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
