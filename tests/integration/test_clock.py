@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 
@@ -97,7 +98,7 @@ def test_a_look_does_not_count_after_a_jump_of_the_clock(
 
 
 def test_expire_removes_at_once(db: ts.Database, connection: Connection, chats: ts.Corpus) -> None:
-    ways = [
+    ways: list[Callable[[], object]] = [
         chats.expire,
         lambda: connection.execute("CALL textsim.expire('c')"),
         lambda: db.worker(expire_after=0).run(until_idle=True),

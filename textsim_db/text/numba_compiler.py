@@ -126,8 +126,8 @@ def _uninterrupted(function: Callable[..., Any], *args: Any) -> Any:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        for number in held[:1]:
-            signal.raise_signal(number)
+        for first in held[:1]:
+            signal.raise_signal(first)
 
 
 def _call_template(find: Callable[..., Any], args: Any, kws: Any) -> Any:
