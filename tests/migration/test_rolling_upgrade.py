@@ -35,9 +35,14 @@ def test_everything_stored_stays_and_can_be_used(server: Server, release: Releas
             ts.install(address)
             upgraded = rows_and_rights(stage)
             for name in stored.keys() - {"textsim.alembic_version", "textsim.installed", "rights"}:
-                assert upgraded[name] == stored[name], name
-            dropped = {("function", "textsim._record_catalog()", None)}
-            assert set(stored["rights"]) - dropped <= set(upgraded["rights"])
+                # A step adds columns at the end.
+                width = max(map(len, stored[name]), default=0)
+                rows = sorted((row[:width] for row in upgraded[name]), key=repr)
+                assert rows == stored[name], name
+            # A step may drop a function.
+            objects = {right[1] for right in upgraded["rights"]}
+            kept = {right for right in stored["rights"] if right[1] in objects}
+            assert kept <= set(upgraded["rights"])
         check_functions(stage)
         use_everything(stage)
 
