@@ -3,7 +3,7 @@
 -- How long ago a time was. If the clock was set back, it may be still to come; then how far ahead it is, so that nobody
 -- takes what waits since then for new.
 CREATE OR REPLACE FUNCTION textsim._age(at timestamptz) RETURNS interval
-LANGUAGE sql VOLATILE PARALLEL SAFE
+LANGUAGE sql STABLE PARALLEL SAFE
 RETURN greatest(clock_timestamp() - at, at - clock_timestamp());
 
 -- When a document that is written now expires; NULL: never.

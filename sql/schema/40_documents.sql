@@ -265,7 +265,7 @@ END $$;
 -- still to come was by a clock that was ahead. So were all looks, perhaps, if the clock has jumped.
 CREATE OR REPLACE FUNCTION textsim._confirmed_look(corpus_id integer, after interval, has_jumped boolean)
 RETURNS timestamptz
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     look timestamptz := (SELECT l.at FROM textsim.expiry_look l WHERE l.corpus_id = _confirmed_look.corpus_id);
 BEGIN

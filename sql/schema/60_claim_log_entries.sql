@@ -3,11 +3,11 @@
 -- The log is empty most of the time and huge after a bulk load, and its statistics are always of another moment.
 -- So no plan may depend on them: these functions leave the planner one plan, which walks an index.
 
--- Whether a lease is over, or void: a clock that was ahead took it, and has been set back. Transactions that claim at
--- the same time differ by less than a second.
+-- Whether a lease is over, or void: a clock that was ahead took it, and has been set back. A transaction may see a lease
+-- that began some seconds after its own beginning.
 CREATE OR REPLACE FUNCTION textsim._is_ready(lease_until timestamptz, leased_at timestamptz) RETURNS boolean
-LANGUAGE sql VOLATILE PARALLEL SAFE
-RETURN coalesce(lease_until < now(), true) OR leased_at > clock_timestamp() + interval '1 s';
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN coalesce(lease_until < now(), true) OR leased_at > now() + interval '10 s';
 
 -- Lock the next entries of these kinds after an id, up to a number of keys: those of the sources, and those for the
 -- words of corpora.

@@ -301,7 +301,7 @@ END;
 
 -- Which sessions have waited for five seconds with a lock of a corpus, or for one, and who holds what they wait for.
 CREATE OR REPLACE FUNCTION textsim._blockers(c textsim.corpus) RETURNS SETOF text
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     first_id constant integer := coalesce(c.origin, c.id);
     tables oid[];
