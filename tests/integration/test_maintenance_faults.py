@@ -322,7 +322,7 @@ def test_a_detached_partition_does_not_keep_a_dropped_table(
         corpus.drop()
 
 
-def broken_clusters(db: ts.Database, connection: Connection) -> None:
+def broken_clusters(db: ts.Database, connection: Connection, table: str = "cluster_event") -> None:
     """Create a tracked corpus whose clusters cannot be updated, and another with a changed table."""
     broken, fine = (
         db.create_corpus(name, shingle="word:2", threshold=0.5) for name in ("broken", "fine")
@@ -332,17 +332,18 @@ def broken_clusters(db: ts.Database, connection: Connection) -> None:
     fine.attach("post", "id", "body")
     broken.add_many({"a": TEXT, "b": TEXT})
     id_ = value(connection, "SELECT id FROM textsim.corpus WHERE name = 'broken'")
-    connection.execute(f"DROP TABLE textsim.cluster_event_{id_} CASCADE".encode())
+    connection.execute(f"DROP TABLE textsim.{table}_{id_} CASCADE".encode())
     connection.execute("INSERT INTO post VALUES (1, 'one two three')")
 
 
+@pytest.mark.parametrize("table", ["cluster_event", "node"])
 def test_a_worker_ends_and_names_the_clusters_that_it_could_not_update(
-    db: ts.Database, connection: Connection
+    db: ts.Database, connection: Connection, table: str
 ) -> None:
-    broken_clusters(db, connection)
+    broken_clusters(db, connection, table)
     worker = db.worker()
     assert worker.run(until_idle=True).added == 1
-    assert "cluster_event_" in worker.unusable["clusters of corpus broken"]
+    assert f"{table}_" in worker.unusable["clusters of corpus broken"]
 
 
 def test_a_worker_ends_although_a_step_is_not_tried_again(

@@ -376,6 +376,7 @@ MEND_TRACKED: Final[LiteralString] = """
 /* textsim-db: mend tracked clusters */ SELECT textsim._mend_tracked_{id}({id})
 """
 # A first load builds the index of the band rows at its end.
+# If a table is missing, the update says so.
 OUTDATED_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: corpora with outdated clusters */
 SELECT c.id, c.name, w.documents FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
@@ -386,13 +387,15 @@ CROSS JOIN LATERAL (
     WHERE p.kind = 'cluster' AND p.corpus_id = c.id
 ) w (documents)
 WHERE pg_catalog.to_regclass('textsim.band_' || c.id || '_bucket') IS NOT NULL
-    AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.node_' || c.id), 'UPDATE')
+    AND pg_catalog.has_table_privilege(
+        pg_catalog.to_regclass('textsim.node_' || c.id), 'UPDATE') IS NOT FALSE
     AND w.documents > 0
 """
 CORPORA_WITH_EVENTS: Final[LiteralString] = """
 SELECT c.id, c.name FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
 WHERE t.keep_events IS NOT NULL
-    AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.node_' || c.id), 'UPDATE')
+    AND pg_catalog.has_table_privilege(
+        pg_catalog.to_regclass('textsim.node_' || c.id), 'UPDATE') IS NOT FALSE
 """
 REMOVE_OLD_EVENTS: Final[LiteralString] = """
 /* textsim-db: remove old events of clusters */ SELECT textsim._remove_old_events(%s)

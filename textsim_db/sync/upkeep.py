@@ -145,7 +145,8 @@ class OutdatedClusters:
         start = time.monotonic()
         if start >= self._events_due_at:
             self._remove_old_events()
-            self._events_due_at = start + EVENTS_SECONDS
+            pause = UPDATE_SECONDS if self._faults.is_settling else EVENTS_SECONDS
+            self._events_due_at = start + pause
         total = 0
         while updated := self._update_each():
             total += updated
