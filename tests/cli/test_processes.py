@@ -168,13 +168,16 @@ def test_an_interrupted_attach_says_what_remains(db: ts.Database, connection: Co
 
 def test_a_full_folder_of_temporary_files_is_named(tmp_path: Path) -> None:
     """A limit of the size of files stands for a full disk."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
     folder = tmp_path / "temporary"
     folder.mkdir()
     lines = "".join(f'{{"id": {i}, "text": "some words of text {i}"}}\n' for i in range(1000))
-    limits = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))
-        started = process("dedupe", "-", "-o", "out.jsonl", **limits)
+        started = process("dedupe", "-", "-o", "out.jsonl", preexec_fn=limit)
     with started:
         _, told = started.communicate(lines)
     assert started.returncode == 2

@@ -85,7 +85,8 @@ def test_a_writer_is_refused_if_another_thread_has_noticed_the_rebuild(
 
     def documents() -> Iterator[tuple[str, str]]:
         yield "b", "the words of a writer with the old settings"
-        db.corpus("c").rebuild(**({} if seed is None else {"seed": seed}))
+        other = db.corpus("c")
+        assert other.rebuild() if seed is None else other.rebuild(seed=seed)
         assert [match.key for match in corpus.query("some words of a text")] == ["a"]
 
     how = "" if seed is None else " with other settings"

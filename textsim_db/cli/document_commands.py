@@ -342,8 +342,8 @@ EXPIRE = Operation(
     "expire",
     """Remove the documents of a corpus whose time is over.
 
-    Searches do not find them in any case. A worker removes them too. It prints how many documents were
-    removed.
+    Searches do not find them in any case. A worker removes them an hour later. It prints how many
+    documents were removed.
 
     Example: `textsim expire chat`
     """,
