@@ -177,6 +177,7 @@ def test_a_full_folder_of_temporary_files_is_named(tmp_path: Path) -> None:
     lines = "".join(f'{{"id": {i}, "text": "some words of text {i}"}}\n' for i in range(1000))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))
+        patch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # the limit would cut these files off, too
         started = process("dedupe", "-", "-o", "out.jsonl", preexec_fn=limit)
     with started:
         _, told = started.communicate(lines)
