@@ -148,7 +148,7 @@ BEGIN
     SELECT count(*), count(r.fault), min(r.fault) INTO workers, refusing, fault
     FROM textsim.worker w
     LEFT JOIN LATERAL jsonb_to_recordset(w.faults) r (source_id integer, fault text) ON r.source_id = source.id
-    WHERE w.reported_at > clock_timestamp() - interval '30 s';
+    WHERE textsim._age(w.reported_at) < interval '30 s';
     IF workers = 0 THEN
         fault := (
             SELECT 'row security hides rows of it; ' || textsim._who_sees_all_rows(c.oid)

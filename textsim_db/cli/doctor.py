@@ -183,9 +183,6 @@ SELECT pg_catalog.pg_has_role(n.nspowner, 'USAGE'),
 FROM pg_catalog.pg_namespace n WHERE n.nspname = 'textsim'
 """
 
-_BLOCKERS: Final[LiteralString] = """
-SELECT c.name, b FROM textsim.corpus c CROSS JOIN LATERAL textsim._blockers(c) b ORDER BY c.id, b
-"""
 # A prepared transaction that wrote a corpus holds locks until somebody ends it, and no session shows it.
 _PREPARED: Final[LiteralString] = """
 SELECT x.gid, x.owner::text, x.prepared::text FROM pg_catalog.pg_prepared_xacts x
@@ -341,19 +338,14 @@ def _schema_findings(
         yield ok(f"schema textsim at revision {revision}, which serves this version")
         yield _rights_finding(connection, role)
         yield from _problem_findings(connection)
-        yield from _blocker_findings(connection)
+        yield from _prepared_findings(connection)
 
 
-def _blocker_findings(connection: Connection) -> Iterator[Finding]:
-    """Yield what keeps writers waiting, and the prepared transactions that may."""
+def _prepared_findings(connection: Connection) -> Iterator[Finding]:
+    """Yield the prepared transactions that may keep writers waiting."""
     from psycopg.errors import InsufficientPrivilege
 
     with suppress(InsufficientPrivilege):
-        for name, blocker in connection.execute(_BLOCKERS).fetchall():
-            yield fault(
-                f'corpus "{shown(name)}": {shown(blocker)}',
-                "end what holds the lock; SET lock_timeout bounds how long a writer waits",
-            )
         for gid, owner, since in connection.execute(_PREPARED).fetchall():
             yield note(
                 f'transaction "{shown(gid)}" of role "{shown(owner)}" has been prepared since {since}, '
