@@ -121,6 +121,11 @@ def lacks_right(error: Exception) -> bool:
     return getattr(error.__cause__, "sqlstate", None) == "42501"
 
 
+def lacks_object(error: Exception) -> bool:
+    """Return whether a table, a column or a function does not exist."""
+    return getattr(error.__cause__, "sqlstate", None) in ("42P01", "42703", "42883")
+
+
 def on_one_line(error: Exception) -> str:
     """Return the message of an error on one line, or its type if it has none."""
     return " ".join(str(error).split()) or type(error).__name__

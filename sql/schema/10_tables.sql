@@ -356,7 +356,8 @@ CREATE TABLE IF NOT EXISTS textsim.forgotten (
     corpus_id integer NOT NULL REFERENCES textsim.corpus ON DELETE CASCADE,  -- the corpus of the documents
     requested_at timestamptz NOT NULL DEFAULT now(),  -- when they were forgotten
     documents bigint NOT NULL,  -- how many they were
-    -- the corpus that is being built without their words, and will replace this one; NULL if there is none
+    -- the corpus that is being built without their words, and will replace this one, or has replaced it; NULL if there
+    -- is none
     rebuild integer
 );
 DO $do$ BEGIN
@@ -365,8 +366,17 @@ DO $do$ BEGIN
     END IF;
 END $do$;
 COMMENT ON TABLE textsim.forgotten
-    IS 'The requests to forget whose words are in the dictionary until the corpus is rebuilt. Row security shows those '
-    'of corpora that the role may read.';
+    IS 'The requests to forget whose words are in a dictionary: in that of the corpus until it is rebuilt, and then in '
+    'that of the replaced corpus until it is dropped. Row security shows those of corpora that the role may read.';
+
+-- Searches hide expired documents, so their removal can wait until two looks agree, and a clock that is ahead for a
+-- moment removes nothing.
+CREATE TABLE IF NOT EXISTS textsim.expiry_look (
+    corpus_id integer PRIMARY KEY REFERENCES textsim.corpus ON DELETE CASCADE,  -- the corpus of the documents
+    at timestamptz NOT NULL  -- when a worker looked: the documents that had expired then are removed by a later look
+);
+COMMENT ON TABLE textsim.expiry_look
+    IS 'When a worker first looked for expired documents of a corpus, since it last removed some.';
 
 -- Attached tables, and the log of their changes.
 CREATE TABLE IF NOT EXISTS textsim.source (
@@ -418,6 +428,8 @@ CREATE TABLE IF NOT EXISTS textsim.pending (
     lease_until timestamptz,  -- until this time one worker processes the entry
     tries integer NOT NULL DEFAULT 0,  -- how often workers have leased the entry
     error text,  -- why an entry of the kind failed was set aside
+    -- when a worker leased it; NULL: when it was created. A lease of a time that is still to come is void
+    leased_at timestamptz,
     -- Writers of any corpus write here, and a row that no worker can process would stop all workers.
     CHECK (corpus_id > 0 AND tries BETWEEN 0 AND 1000),
     CHECK (CASE kind

@@ -1,4 +1,10 @@
--- When a document expires, and which documents have not expired. An expired document counts nowhere.
+-- The age of a time, when a document expires, and which documents have not expired. An expired document counts nowhere.
+
+-- How long ago a time was. If the clock was set back, it may be still to come; then how far ahead it is, so that nobody
+-- takes what waits since then for new.
+CREATE OR REPLACE FUNCTION textsim._age(at timestamptz) RETURNS interval
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN greatest(clock_timestamp() - at, at - clock_timestamp());
 
 -- When a document that is written now expires; NULL: never.
 -- In seconds, because a day may have 23 hours in the time zone of the session.

@@ -208,8 +208,8 @@ BEGIN
             'guard_words or one of them is NULL'
         WHEN guards IS NULL OR NOT guards <@ textsim._guard_kinds() THEN
             format('guards is %L; expected any of %s', guards, array_to_string(textsim._guard_kinds(), ', '))
-        WHEN ('words' = ANY (guards)) <> (guard_words <> '{}') THEN
-            'the guard "words" and guard_words go together; set both, or neither'
+        WHEN ('words' = ANY (guards)) <> (textsim._distinct_words(guard_words) <> '{}') THEN
+            'the guard "words" and guard_words go together; set both, with at least one word, or neither'
     END;
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION '%', fault USING ERRCODE = 'invalid_parameter_value';

@@ -71,9 +71,11 @@ BEGIN
     IF EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = old) THEN
         PERFORM textsim._move_tracking(old, new);
     END IF;
-    -- A request that came during the rebuild waits for the next one, which may have copied its documents.
-    DELETE FROM textsim.forgotten f WHERE f.corpus_id = old AND f.rebuild = new;
-    UPDATE textsim.forgotten f SET corpus_id = new, rebuild = NULL WHERE f.corpus_id = old;
+    -- A request that came during the rebuild waits for the next one, because this one may have copied its documents. The
+    -- others go with the tables of the old corpus, which have the words until nobody reads them.
+    UPDATE textsim.forgotten f SET corpus_id = new, rebuild = NULL
+    WHERE f.corpus_id = old AND f.rebuild IS DISTINCT FROM new;
+    UPDATE textsim.expiry_look l SET corpus_id = new WHERE l.corpus_id = old;
     -- A worker that leased a change for the old corpus cannot write it, so end the lease.
     UPDATE textsim.pending p SET corpus_id = new, lease_until = NULL WHERE p.corpus_id = old;
 END $$;

@@ -148,7 +148,7 @@ BEGIN
     SELECT count(*), count(r.fault), min(r.fault) INTO workers, refusing, fault
     FROM textsim.worker w
     LEFT JOIN LATERAL jsonb_to_recordset(w.faults) r (source_id integer, fault text) ON r.source_id = source.id
-    WHERE w.reported_at > clock_timestamp() - interval '30 s';
+    WHERE textsim._age(w.reported_at) < interval '30 s';
     IF workers = 0 THEN
         fault := (
             SELECT 'row security hides rows of it; ' || textsim._who_sees_all_rows(c.oid)
@@ -236,6 +236,14 @@ BEGIN ATOMIC
     UNION ALL
     SELECT r.fault FROM textsim._refused_by_workers(source) r (fault) WHERE r.fault IS NOT NULL
     UNION ALL
+    -- The triggers of a table come with it from a dump of another database, where the id was of another table.
+    SELECT format('table %1$s, which is not attached, has its trigger %2$I: its changes are logged for this table; DROP '
+        'TRIGGER %2$I ON %1$s', t.tgrelid::regclass, t.tgname)
+    FROM pg_depend d JOIN pg_trigger t ON t.oid = d.objid
+    WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = textsim._trigger_function(source.id)
+        AND d.classid = 'pg_trigger'::regclass
+        AND t.tgrelid NOT IN (SELECT p.oid FROM textsim._partitions(source.relation) p (oid))
+    UNION ALL
     SELECT format('it was attached as "%s", and this name now belongs to another table, which is not indexed: detach '
         'this table and attach the other one', array_to_string(source.attached_as, '.'))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -257,6 +265,20 @@ RETURN CASE WHEN EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
         'disabled trigger: textsim worker, textsim reconcile or textsim.index_pending compares it with its documents'
     END;
 
+-- Where words of forgotten documents are left: in a corpus that waits for a rebuild, or in one that was replaced.
+CREATE OR REPLACE FUNCTION textsim._forgotten_words(c textsim.corpus, OUT is_replaced boolean, OUT note text)
+RETURNS SETOF record
+LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    SELECT k.id <> c.id, format(CASE WHEN k.id = c.id
+            THEN 'words of forgotten documents (%s) go with the next rebuild: textsim rebuild'
+            ELSE 'words of forgotten documents (%s) are left in word_%s, because a transaction may read the replaced '
+                'corpus: textsim worker drops it when the transaction has ended' END, sum(f.documents), k.id)
+    FROM textsim.forgotten f JOIN textsim.corpus k ON k.id = f.corpus_id
+    WHERE coalesce(k.origin, k.id) = coalesce(c.origin, c.id)
+    GROUP BY k.id ORDER BY k.id;
+END;
+
 -- Objects of a corpus that do not belong to the owner of the schema, one for each other owner.
 CREATE OR REPLACE FUNCTION textsim._owner_problems(c textsim.corpus) RETURNS TABLE (object text, problem text)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
@@ -276,6 +298,56 @@ BEGIN ATOMIC
     WHERE n.nspname = 'textsim' AND o.owner <> n.nspowner
     GROUP BY o.owner, n.nspowner;
 END;
+
+-- Which sessions have waited for five seconds with a lock of a corpus, or for one, and who holds what they wait for.
+CREATE OR REPLACE FUNCTION textsim._blockers(c textsim.corpus) RETURNS SETOF text
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    first_id constant integer := coalesce(c.origin, c.id);
+    tables oid[];
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_locks l WHERE l.waitstart < clock_timestamp() - interval '5 s') THEN
+        RETURN;
+    END IF;
+    tables := textsim._tables_of(c.id)::oid[];
+    RETURN QUERY
+    WITH lock AS MATERIALIZED (
+        SELECT l.*, CASE l.locktype
+            WHEN 'relation' THEN l.mode <> 'AccessShareLock' AND l.relation = ANY (tables)
+            WHEN 'advisory' THEN l.objsubid = 2 AND (
+                l.objid::bigint = c.id AND l.classid::bigint IN (
+                    hashtext('textsim-db clusters')::bigint & 4294967295,
+                    hashtext('textsim-db writers')::bigint & 4294967295)
+                OR l.objid::bigint = first_id
+                    AND l.classid::bigint = hashtext('textsim-db unique corpus')::bigint & 4294967295
+                OR l.classid::bigint IN (
+                    (hashtext('textsim-db buckets') # first_id)::bigint & 4294967295,
+                    (hashtext('textsim-db parts') # first_id)::bigint & 4294967295))
+            ELSE false END AS is_of_corpus
+        FROM pg_locks l
+        WHERE l.database IS NULL OR l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+    ), waiting AS (
+        SELECT w.*, clock_timestamp() - w.waitstart AS waited
+        FROM lock w
+        WHERE NOT w.granted AND w.waitstart < clock_timestamp() - interval '5 s'
+            AND EXISTS (SELECT FROM lock o WHERE o.pid = w.pid AND o.is_of_corpus)
+    )
+    SELECT format('session %s has waited for %s s for %s', w.pid, round(extract(epoch FROM w.waited)),
+        coalesce((
+            -- A prepared transaction has no session. Its own lock on its transaction id tells which one holds a lock.
+            SELECT format('the prepared transaction %1$L: COMMIT PREPARED %1$L or ROLLBACK PREPARED %1$L', x.gid)
+            FROM lock h
+            JOIN lock t ON t.virtualtransaction = h.virtualtransaction AND t.locktype = 'transactionid' AND t.granted
+                AND t.mode = 'ExclusiveLock' AND t.pid IS NULL
+            JOIN pg_prepared_xacts x ON x.transaction = t.transactionid
+            WHERE h.granted AND h.pid IS NULL AND 0 = ANY (pg_blocking_pids(w.pid))
+                AND (h.locktype, h.database, h.relation, h.classid, h.objid, h.objsubid, h.transactionid::text)
+                    IS NOT DISTINCT FROM
+                    (w.locktype, w.database, w.relation, w.classid, w.objid, w.objsubid, w.transactionid::text)
+            ORDER BY x.prepared LIMIT 1),
+            'session ' || array_to_string(pg_blocking_pids(w.pid), ', ')))
+    FROM waiting w ORDER BY w.waitstart;
+END $$;
 
 -- Why a corpus or its tables cannot be written, why changes are missed, and what workers left because of an error.
 CREATE OR REPLACE FUNCTION textsim._corpus_problems(c textsim.corpus) RETURNS SETOF text
@@ -300,8 +372,9 @@ BEGIN
         SELECT DISTINCT f.fault || '; a worker tries again'
         FROM textsim.worker w
         CROSS JOIN LATERAL jsonb_to_recordset(w.faults) f (corpus_id integer, source_id integer, fault text)
-        WHERE f.corpus_id = c.id AND f.source_id IS NULL AND w.reported_at > clock_timestamp() - interval '30 s'
+        WHERE f.corpus_id = c.id AND f.source_id IS NULL AND textsim._age(w.reported_at) < interval '30 s'
         ORDER BY 1;
+    RETURN QUERY SELECT b FROM textsim._blockers(c) b;
 END $$;
 
 -- Whether the triggers that record the changes of an attached table exist and are enabled.
@@ -470,12 +543,12 @@ BEGIN
         ) w;
         saved_by_ids := textsim._saved_by_ids(c, as_text);
         failed := (SELECT w.documents FROM textsim._waiting(c.id, 'failed') w);
-        pending_age := greatest(clock_timestamp() - oldest_pending, '0');
+        pending_age := textsim._age(oldest_pending);
         problems := array(SELECT textsim._corpus_problems(c));
         notes := array(
             SELECT format('table %s: %s', s.relation, textsim._unseen_changes(s)) FROM textsim.source s
             WHERE s.corpus_id = c.id AND s.active AND textsim._unseen_changes(s) IS NOT NULL
-            ORDER BY s.id);
+            ORDER BY s.id) || array(SELECT f.note FROM textsim._forgotten_words(c) f);
         SELECT t.linkage, t.threshold INTO linkage, tracked_threshold FROM textsim.tracked t WHERE t.corpus_id = c.id;
         SELECT w.documents, w.since INTO outdated, outdated_since FROM textsim._waiting(c.id, 'cluster') w;
         crowded := 0;
@@ -490,7 +563,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.status(text)
     IS 'Returns one row: the numbers of documents indexed, pending and failed, and the problems of the corpus and its attached tables. '
-    'oldest_pending is the time of the oldest pending change, and pending_age is its age. Above ten thousand the '
+    'oldest_pending is the time of the oldest pending change, and pending_age is its age. If the clock was set back, that '
+    'time may be still to come, and then the age is how far ahead it is. Above ten thousand the '
     'numbers are estimates, so that the answer takes milliseconds: see indexed_is_estimate for indexed, and '
     'is_estimate for pending and as_text. pending is an estimate too while a table is compared with its documents. '
     'as_text is the number of documents in the log that are stored as text: they are complete, and textsim worker or '
@@ -498,7 +572,8 @@ COMMENT ON FUNCTION textsim.status(text)
     'removed since. linkage and tracked_threshold say how the corpus is tracked, and are NULL if it is not. outdated '
     'is the number of documents that have changed since its clusters were updated, the first of them at '
     'outdated_since. crowded is the number of texts that were compared with some of their candidates only, as '
-    'members() says. notes name the tables that a worker will compare with their documents, such as after a restore.';
+    'members() says. notes name the tables that a worker will compare with their documents, such as after a restore, and where words '
+    'of forgotten documents are left.';
 
 CREATE OR REPLACE FUNCTION textsim.scopes(corpus text, scope text DEFAULT NULL)
 RETURNS TABLE (scope text, indexed bigint, as_text bigint)

@@ -82,7 +82,7 @@ BEGIN
         clustered := (SELECT m.documents FROM textsim._count_documents(c, 'member') m);
         IF c.unique_from IS NOT NULL THEN
             EXECUTE format($query$
-                SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(p.since)), 0)
+                SELECT count(*), coalesce(extract(epoch FROM textsim._age(min(p.since))), 0)
                 FROM (
                     SELECT m.since
                     FROM textsim.%1$I m
@@ -113,7 +113,7 @@ DECLARE
 BEGIN
     RETURN QUERY
         WITH waiting AS MATERIALIZED (
-            SELECT k.kind, w.*, extract(epoch FROM clock_timestamp() - w.since)::float8 AS age,
+            SELECT k.kind, w.*, extract(epoch FROM textsim._age(w.since))::float8 AS age,
                 extract(epoch FROM clock_timestamp() - w.leased_until)::float8 AS overdue
             FROM unnest('{change,compare,words,cluster}'::text[]) k (kind)
             CROSS JOIN LATERAL textsim._waiting(c.id, k.kind) w
@@ -138,7 +138,7 @@ BEGIN
             SELECT m.name, jsonb_build_object('kind', w.kind), m.value
             FROM waiting w CROSS JOIN LATERAL (VALUES
                 ('textsim_pending_documents', w.documents::float8, w.kind <> 'compare'),
-                ('textsim_pending_age_seconds', greatest(w.age, 0), true),
+                ('textsim_pending_age_seconds', coalesce(w.age, 0), true),
                 ('textsim_lease_overdue_seconds', greatest(w.overdue, 0), w.kind <> 'cluster')
             ) m (name, value, exists)
             WHERE m.exists
@@ -163,7 +163,7 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 20 SET search_path = pg_catalog, pg_t
 BEGIN
     RETURN QUERY
     SELECT 'textsim_workers_running', '{}'::jsonb, count(*)::float8
-    FROM textsim.worker w WHERE w.reported_at > clock_timestamp() - interval '30 s'
+    FROM textsim.worker w WHERE textsim._age(w.reported_at) < interval '30 s'
     UNION ALL
     SELECT m.name, jsonb_build_object('worker', format('%s:%s', w.host, w.process)), m.value
     FROM (

@@ -30,6 +30,8 @@ BEGIN
             ('boilerplate', 'readers', $$FOR SELECT USING (textsim._may('SELECT', corpus_id))$$),
             ('forgotten', 'readers', $$FOR SELECT USING (textsim._may('SELECT', corpus_id))$$),
             ('forgotten', 'writers', $$FOR INSERT WITH CHECK (textsim._may('DELETE', corpus_id))$$),
+            ('expiry_look', 'readers', $$FOR SELECT USING (textsim._may('SELECT', corpus_id))$$),
+            ('expiry_look', 'writers', $$USING (textsim._may('DELETE', corpus_id))$$),
             ('pending', 'readers', $$FOR SELECT USING (textsim._may('SELECT', corpus_id))$$),
             ('pending', 'writers', $$USING (textsim._may('INSERT', corpus_id))$$),
             -- Nobody judges under the name of another role.
@@ -59,7 +61,8 @@ CREATE OR REPLACE FUNCTION textsim._grant_writing(role regrole, relations regcla
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 SET quote_all_identifiers = off SET jit = off AS $$
 BEGIN
-    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, textsim.judgement, %s TO %s', (
+    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, textsim.judgement, '
+        'textsim.expiry_look, %s TO %s', (
         SELECT string_agg(r::text, ', ') FROM unnest(relations) r WHERE r::text !~ '^textsim.word'), role);
     -- Not the column id: only the sequence gives out ids.
     EXECUTE format('GRANT INSERT (corpus_id, documents) ON textsim.forgotten TO %s', role);
@@ -71,6 +74,9 @@ BEGIN
         'textsim._activate_source(integer, boolean), textsim._release_source(integer), '
         'textsim._note_shape(integer, text[], text[]) TO %s', role);
 END $$;
+
+-- Roles that write the log also write down when they looked; they may have got their rights before this table was there.
+SELECT textsim._grant_like('textsim.pending', 'textsim.expiry_look');
 
 -- The tables of all corpora, and their patterns.
 CREATE OR REPLACE FUNCTION textsim._corpus_tables() RETURNS regclass[]

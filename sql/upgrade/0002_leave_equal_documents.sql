@@ -45,3 +45,6 @@ BEGIN
         EXECUTE format('ALTER TABLE textsim.%I ADD COLUMN counted_keys bigint[]', 'document_' || number);
     END LOOP;
 END $$;
+
+DROP FUNCTION textsim._expire(text);
+ALTER TABLE textsim.pending ADD COLUMN leased_at timestamptz;

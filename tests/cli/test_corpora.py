@@ -144,3 +144,36 @@ def test_status_shows_how_far_clusters_are_behind(textsim: Textsim, connection: 
     assert connection.execute(query).fetchall() == [(0, None)]
     query = "SELECT key FROM textsim.members('news') ORDER BY key"
     assert connection.execute(query).fetchall() == [("a",), ("b",)]
+
+
+TABLES = (
+    "word",
+    "document",
+    "band",
+    "passage",
+    "cluster_event",
+    "crowded",
+    "member",
+    "match",
+    "node",
+)
+
+
+def test_a_corpus_without_a_table_does_not_hide_the_others(
+    textsim: Textsim, connection: Connection
+) -> None:
+    for i, table in enumerate(TABLES, 1):
+        name = f"lacks {table}"
+        connection.execute("SELECT textsim.create_corpus(%s, passages => 8)", [name])
+        connection.execute("SELECT textsim.track(%s)", [name])
+        connection.execute(f"DROP TABLE textsim.{table}_{i} CASCADE".encode())
+    connection.execute("SELECT textsim.create_corpus('whole')")
+    shown = textsim("status", status=1)
+    assert "whole" in shown.stdout
+    damaged = [line for line in shown.stderr.splitlines() if "is damaged" in line]
+    assert all("textsim check says how" in line for line in damaged)
+    assert any('"lacks document"' in line for line in damaged)
+    assert "whole" in textsim("corpus", "list", status=1).stdout
+    assert "no document was set aside" in textsim("pending", status=1).stderr
+    assert 'corpus="whole"' in textsim("status", "--prometheus").stdout
+    assert len({line.split()[0] for line in textsim("check", status=1).stdout.splitlines()}) > 1

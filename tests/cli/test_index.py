@@ -239,6 +239,23 @@ def test_forget_prints_a_receipt(news: Textsim) -> None:
         assert "expected keys, a scope" in news("forget", "news", *choices, status=2).stderr
 
 
+def test_forget_ends_with_1_while_a_transaction_reads_the_words(
+    news: Textsim, database_url: str
+) -> None:
+    with (
+        psycopg.connect(database_url, autocommit=True) as connection,
+        psycopg.connect(database_url) as reader,
+    ):
+        database = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {database} SET lock_timeout = '100ms'".encode())
+        reader.execute("SELECT count(*) FROM textsim.word_1")
+        receipt = news("forget", "news", "a", status=1).stderr
+    assert "a transaction may read the replaced corpus" in receipt
+    assert "left in word_1" in news("status", "news").stderr
+    news("worker", "--once")
+    assert "left in word_1" not in news("status", "news").stderr
+
+
 def test_only_the_rebuild_of_forget_compares_hashes(news: Textsim, database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("UPDATE textsim.corpus SET golden_buckets = '{}'")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -163,3 +164,22 @@ def test_an_interrupted_attach_says_what_remains(db: ts.Database, connection: Co
     connection.execute("ROLLBACK")
     assert status == 130
     assert "the table is attached; to index the other rows: textsim worker --once" in messages
+
+
+def test_a_full_folder_of_temporary_files_is_named(tmp_path: Path) -> None:
+    """A limit of the size of files stands for a full disk."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    lines = "".join(f'{{"id": {i}, "text": "some words of text {i}"}}\n' for i in range(1000))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # the limit would cut these files off, too
+        started = process("dedupe", "-", "-o", "out.jsonl", preexec_fn=limit)
+    with started:
+        _, told = started.communicate(lines)
+    assert started.returncode == 2
+    assert f"{folder}: File too large\nit has temporary files; TMPDIR names another folder" in told

@@ -18,7 +18,7 @@ from psycopg import sql
 
 import textsim_db as ts
 from tests.support.commands import Textsim, process
-from tests.support.connections import Connection
+from tests.support.connections import Connection, value
 from tests.support.sampling import sample
 from tests.support.waiting import LOCKS, PATIENCE_SECONDS, wait_for, wait_until
 from tests.support.workers import running_worker
@@ -307,6 +307,25 @@ def test_once_fails_where_a_table_cannot_be_read(textsim: Textsim, connection: C
     assert 'its column "text" does not exist' in told
 
 
+def test_once_names_what_another_worker_has_claimed(
+    textsim: Textsim, connection: Connection
+) -> None:
+    textsim("attach", "news", "article", "--create")
+    claim = "SELECT textsim._claim(array(SELECT id FROM textsim.source), true, '{}', 0, 100, 60)"
+    for statement, does in (
+        ("SELECT textsim._enqueue(corpus_id, id) FROM textsim.source", "compares it with its"),
+        ("INSERT INTO article VALUES ('c', 'a row of another worker')", "indexes its changes"),
+    ):
+        connection.execute(statement.encode())
+        connection.execute(claim.encode())
+        told = textsim("worker", "--once", status=1).stderr
+        assert f"table article of corpus news waits: another worker {does}" in told.replace(
+            "public.", ""
+        )
+        connection.execute("UPDATE textsim.pending SET lease_until = NULL")
+        assert "waits" not in textsim("worker", "--once").stderr
+
+
 def test_the_remedy_of_a_missing_trigger_mends_it(textsim: Textsim, connection: Connection) -> None:
     textsim("attach", "news", "article", "--create")
     connection.execute("DROP TRIGGER _textsim_1_insert ON article")
@@ -317,6 +336,22 @@ def test_the_remedy_of_a_missing_trigger_mends_it(textsim: Textsim, connection: 
     textsim("detach", "news", "article")
     textsim("attach", "news", "article")
     assert textsim("status").stderr == ""
+    textsim("check")
+
+
+def test_the_triggers_of_another_database_are_named(
+    textsim: Textsim, connection: Connection
+) -> None:
+    """The triggers of a dumped table run the function that has the id here."""
+    textsim("attach", "news", "article", "--create")
+    connection.execute("CREATE TABLE restored (LIKE article)")
+    query = "SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = '_textsim_1_insert'"
+    trigger = str(value(connection, query)).replace("ON public.article ", "ON public.restored ")
+    connection.execute(trigger.encode())
+    named = "table restored, which is not attached, has its trigger _textsim_1_insert"
+    assert named in textsim("check", status=1).stdout.replace("public.", "")
+    assert named in textsim("status", status=1).stderr.replace("public.", "")
+    connection.execute("DROP TRIGGER _textsim_1_insert ON restored")
     textsim("check")
 
 

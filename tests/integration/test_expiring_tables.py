@@ -31,7 +31,7 @@ def settle(db: ts.Database, connection: Connection, by_sql: bool) -> None:
     if by_sql:
         connection.execute("CALL textsim.index_pending('c')")
     else:
-        db.worker().run(until_idle=True)
+        db.worker(expire_after=0).run(until_idle=True)
 
 
 @pytest.mark.sampled

@@ -71,7 +71,7 @@ def test_an_expired_document_counts_nowhere(
     ways: list[Callable[[], object]] = [
         corpus.expire,
         lambda: connection.execute("CALL textsim.expire('c')"),
-        lambda: db.worker().run(until_idle=True),
+        lambda: db.worker(expire_after=0).run(until_idle=True),
     ]
     for remove in ways:
         remove()

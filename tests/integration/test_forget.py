@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.waiting import wait_for
+from textsim_db.write import rebuild
 from textsim_db.write.remove_documents import KEPT_TABLES
 
 SECRET = ("zyxsecretword", "qwvhiddenname", "kjhprivatenumber")
@@ -180,3 +182,39 @@ def test_a_request_during_a_rebuild_waits_for_the_next(
     assert documents == [(1, None)]
     check_traces(connection, corpus.forget([f"{KEY}-waiting"]))
     assert corpus.check() == []
+
+
+def test_a_request_stays_listed_while_a_transaction_reads_the_replaced_corpus(
+    corpus: ts.Corpus,
+    connection: Connection,
+    db: ts.Database,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rebuild, "DROP_PATIENCE", "100ms")
+    monkeypatch.setattr(rebuild, "OLDER_SECONDS", 0.1)
+    listed = "SELECT corpus_id, documents FROM textsim.forgotten"
+    with psycopg.connect(database_url) as reader:
+        reader.execute("SELECT count(*) FROM textsim.word_1")
+        report = corpus.forget([KEY, f"{KEY}-waiting", "copy"])
+        assert report.has_words
+        for _ in range(2):
+            assert connection.execute(listed).fetchall() == [(1, 3)]
+            (note,) = corpus.status().notes
+            assert "words of forgotten documents (3) are left in word_1" in note
+            (problem,) = corpus.check()
+            assert (problem.kind, problem.detail) == ("forgotten words", note)
+            worker = db.worker()
+            worker.run(until_idle=True)
+            assert "lock timeout" in worker.unusable["replaced tables of corpus c"]
+    worker = db.worker()
+    worker.run(until_idle=True)
+    assert worker.unusable == {}
+    assert connection.execute(listed).fetchall() == []
+    assert corpus.status().notes == []
+    assert corpus.check() == []
+    check_traces(connection, report)
+    corpus.forget(["k1"], later=True)
+    assert corpus.status().notes == [
+        "words of forgotten documents (1) go with the next rebuild: textsim rebuild"
+    ]

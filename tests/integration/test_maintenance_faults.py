@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,7 +13,7 @@ from psycopg.errors import Diagnostic
 import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.sources import MENDERS, Mender, run_index_pending, run_reconcile, run_worker
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from tests.support.workers import running_worker
 from textsim_db.sync import apply_changes, cut_pieces, report_worker, step_faults, upkeep
 
@@ -164,7 +165,7 @@ def test_a_worker_goes_on_beside_broken_steps(
     fine = db.create_corpus("fine")
     connection.execute("CREATE TABLE fine (id int PRIMARY KEY, body text)")
     fine.attach("fine", "id", "body")
-    with running_worker(db) as worker:
+    with running_worker(db, expire_after=0) as worker:
         break_all(connection, broken)
         for each, names in broken:
             fault = re.compile(each.fault.format(**names))
@@ -319,3 +320,43 @@ def test_a_detached_partition_does_not_keep_a_dropped_table(
         assert db.sources() == []
         connection.execute("TRUNCATE m1; DROP TABLE m1")
         corpus.drop()
+
+
+def broken_clusters(db: ts.Database, connection: Connection, table: str = "cluster_event") -> None:
+    """Create a tracked corpus whose clusters cannot be updated, and another with a changed table."""
+    broken, fine = (
+        db.create_corpus(name, shingle="word:2", threshold=0.5) for name in ("broken", "fine")
+    )
+    broken.track(keep_events="1 day")
+    connection.execute("CREATE TABLE post (id int PRIMARY KEY, body text)")
+    fine.attach("post", "id", "body")
+    broken.add_many({"a": TEXT, "b": TEXT})
+    id_ = value(connection, "SELECT id FROM textsim.corpus WHERE name = 'broken'")
+    connection.execute(f"DROP TABLE textsim.{table}_{id_} CASCADE".encode())
+    connection.execute("INSERT INTO post VALUES (1, 'one two three')")
+
+
+@pytest.mark.parametrize("table", ["cluster_event", "node"])
+def test_a_worker_ends_and_names_the_clusters_that_it_could_not_update(
+    db: ts.Database, connection: Connection, table: str
+) -> None:
+    broken_clusters(db, connection, table)
+    worker = db.worker()
+    assert worker.run(until_idle=True).added == 1
+    assert f"{table}_" in worker.unusable["clusters of corpus broken"]
+
+
+def test_a_worker_ends_although_a_step_is_not_tried_again(
+    db: ts.Database, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_faults, "SETTLING_SECONDS", 0.2)
+    broken_clusters(db, connection)
+    id_ = int(str(value(connection, "SELECT id FROM textsim.corpus WHERE name = 'fine'")))
+    worker = db.worker()
+    subject = step_faults.step_of_corpus("a step", id_, "fine", "is not done")
+    worker._faults.note(subject, pg.UndefinedTable("a table is gone"))
+    thread = threading.Thread(target=worker.run, kwargs={"until_idle": True}, daemon=True)
+    thread.start()
+    thread.join(PATIENCE_SECONDS)
+    assert not thread.is_alive()
+    assert worker.unusable["a step of corpus fine"] == "a table is gone"

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars
 import pytest
+from psycopg import errors as pg
 from psycopg.errors import UniqueViolation
 
 import textsim_db as ts
@@ -143,10 +144,16 @@ def test_wrong_guards_are_refused(db: ts.Database, connection: Connection) -> No
     for guards, words, message in (
         ("numbrs", (), "expected one of numbers, negations, words; did you mean"),
         ("words", (), "go together"),
+        ("words", [""], "go together; set both, with at least one word"),
+        ("words", ["?!", "\u200b"], "go together; set both, with at least one word"),
         ("numbers", ["x"], "go together"),
     ):
         with pytest.raises(ts.ConfigurationError, match=message):
             db.create_corpus("c", guards=guards, guard_words=words)
+        if "go together" in message:
+            create = "SELECT textsim.create_corpus('c', guards => ARRAY[%s], guard_words => %s)"
+            with pytest.raises(pg.InvalidParameterValue, match=message):
+                connection.execute(create, [guards, list(words)])
 
 
 OF_A_CORPUS = {"scoped", "passages"}

@@ -76,16 +76,21 @@ def test_a_worker_that_meets_a_rebuild_logs_no_error(
     assert [r.getMessage() for r in caplog.records if r.levelname in ("WARNING", "ERROR")] == []
 
 
-def test_a_writer_is_refused_if_another_thread_has_noticed_the_rebuild(db: ts.Database) -> None:
+@pytest.mark.parametrize("seed", [None, 3])
+def test_a_writer_is_refused_if_another_thread_has_noticed_the_rebuild(
+    db: ts.Database, seed: int | None
+) -> None:
     corpus = db.create_corpus("c")
     corpus.add("a", "some words of a text")
 
     def documents() -> Iterator[tuple[str, str]]:
         yield "b", "the words of a writer with the old settings"
-        db.corpus("c").rebuild(seed=3)
+        other = db.corpus("c")
+        assert other.rebuild() if seed is None else other.rebuild(seed=seed)
         assert [match.key for match in corpus.query("some words of a text")] == ["a"]
 
-    with pytest.raises(ts.CorpusChanged, match="was rebuilt with other settings meanwhile"):
+    how = "" if seed is None else " with other settings"
+    with pytest.raises(ts.CorpusChanged, match=f"was rebuilt{how} meanwhile"):
         corpus.add_many(documents())
     corpus.add("b", "the words of a writer with the old settings")
     assert corpus.check() == []

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 import textsim_db as ts
+from tests.support.commands import process
 from tests.support.connections import Connection, tables_of
 from tests.support.hostile_calls import SECRET, hostile_call
 from tests.support.mcp import answer_of, calling, tool_server
+from tests.support.waiting import PATIENCE_SECONDS
 
 CALLS = 150
 
@@ -54,6 +56,22 @@ def contents(connection: Connection, bert_only: bool) -> list[object]:
         ).fetchall()
         for (name,) in tables
     ]
+
+
+@pytest.mark.parametrize("id_", [7, "seven"])
+def test_a_request_that_cannot_be_read_is_answered(
+    notes: ts.Corpus, database_url: str, id_: object
+) -> None:
+    arguments = {"name": "search", "arguments": {"text": "a \ud800 surrogate"}}
+    requests = [
+        json.dumps({"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": arguments}),
+        "not JSON",
+    ]
+    with process("mcp", "notes", "--scope", "anna", url=database_url) as server:
+        told, _ = server.communicate("\n".join([*requests, ""]), PATIENCE_SECONDS)
+    answers = [json.loads(line) for line in told.splitlines()]
+    assert [answer["id"] for answer in answers] == [id_, None]
+    assert "the request cannot be read: Invalid JSON" in answers[0]["error"]["message"]
 
 
 @pytest.mark.more

@@ -86,6 +86,7 @@ BY_NAME = {
     "integer": {"words": "9"},
     "double precision": {"threshold": "0.9"},
     "boolean": {"all_expired all_removed": "false"},
+    "timestamp with time zone": {"at": "infinity"},
     "name": {"key_column": "id", "scope_column": "tenant", "time_column expires_column": "at"},
 }
 VALUES = {

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Annotated, Any
@@ -92,7 +94,7 @@ class CommandGroup(logs.SubcommandGroup):
         return super().parse_args(ctx, args)
 
     def main(self, *args: Any, **options: Any) -> Any:
-        with logs.log_to_stderr():
+        with logs.log_to_stderr(), _interrupted_by_sigterm():
             return super().main(*args, **options)
 
     def make_context(self, *args: Any, **options: Any) -> Any:
@@ -116,7 +118,7 @@ class CommandGroup(logs.SubcommandGroup):
             if is_interrupt(error):
                 notes = getattr(error, "__notes__", [])
                 print_message("; ".join(["interrupted", *notes]), logging.WARNING)
-                raise typer.Exit(130) from None
+                raise typer.Exit(143 if is_interrupt(error, _Terminated) else 130) from None
             if isinstance(error, SystemError):
                 raise
             print_message(explain(error), logging.ERROR)
@@ -141,13 +143,36 @@ def _wrong_usage() -> Iterator[None]:
         raise typer.Exit(2) from error
 
 
-def is_interrupt(error: BaseException | None) -> bool:
+class _Terminated(KeyboardInterrupt):
+    """The process got SIGTERM."""
+
+
+@contextlib.contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM interrupt a command as Ctrl-C does, so that its statements on the server end."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def is_interrupt(
+    error: BaseException | None, kind: type[KeyboardInterrupt] = KeyboardInterrupt
+) -> bool:
     """Return whether an error is an interrupt (Ctrl-C), or was raised while an interrupt was handled.
 
     A kernel that makes its result raises a SystemError then. A connection that has just sent a statement
     refuses the ROLLBACK.
     """
-    while error is not None and not isinstance(error, KeyboardInterrupt):
+    while error is not None and not isinstance(error, kind):
         error = error.__context__
     return error is not None
 

@@ -74,12 +74,15 @@ def list_(form: FormatOption = Format.TABLE, database_url: options.DatabaseUrl =
     Example: `textsim corpus list --format csv`
     """
     rows = []
+    damaged: list[str] = []
     with connect(database_url) as db:
-        for corpus, documents in each_corpus(db, None, len):
+        for corpus, documents in each_corpus(db, None, len, damaged):
             config = corpus.config
             rows.append((corpus.name, documents, str(config.shingle), Setting(config.threshold)))
-    if not write(("corpus", "documents", "shingle", "threshold"), rows, form):
+    if not write(("corpus", "documents", "shingle", "threshold"), rows, form) and not damaged:
         print_message("no corpus; create one with: textsim corpus create NAME")
+    if damaged:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -183,6 +183,17 @@ SELECT pg_catalog.pg_has_role(n.nspowner, 'USAGE'),
 FROM pg_catalog.pg_namespace n WHERE n.nspname = 'textsim'
 """
 
+# A prepared transaction that wrote a corpus holds locks until somebody ends it, and no session shows it.
+_PREPARED: Final[LiteralString] = """
+SELECT x.gid, x.owner::text, x.prepared::text FROM pg_catalog.pg_prepared_xacts x
+WHERE x.database = pg_catalog.current_database() AND EXISTS (
+    SELECT FROM pg_catalog.pg_locks t JOIN pg_catalog.pg_locks l USING (virtualtransaction)
+    JOIN pg_catalog.pg_class r ON r.oid = l.relation
+    WHERE t.locktype = 'transactionid' AND t.transactionid = x.transaction AND t.pid IS NULL
+        AND r.relnamespace = 'textsim'::pg_catalog.regnamespace)
+ORDER BY x.prepared
+"""
+
 _LOCK: Final[LiteralString] = """
 SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db locks'), %s)
 """
@@ -327,6 +338,20 @@ def _schema_findings(
         yield ok(f"schema textsim at revision {revision}, which serves this version")
         yield _rights_finding(connection, role)
         yield from _problem_findings(connection)
+        yield from _prepared_findings(connection)
+
+
+def _prepared_findings(connection: Connection) -> Iterator[Finding]:
+    """Yield the prepared transactions that may keep writers waiting."""
+    from psycopg.errors import InsufficientPrivilege
+
+    with suppress(InsufficientPrivilege):
+        for gid, owner, since in connection.execute(_PREPARED).fetchall():
+            yield note(
+                f'transaction "{shown(gid)}" of role "{shown(owner)}" has been prepared since {since}, '
+                "and holds locks of a corpus",
+                f"COMMIT PREPARED '{shown(gid)}' or ROLLBACK PREPARED '{shown(gid)}'",
+            )
 
 
 def _corpus_findings(engine: Engine) -> Iterator[Finding]:

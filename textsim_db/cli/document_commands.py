@@ -363,7 +363,7 @@ def forget(
     The documents go at once, with their judgements, notes, events and log entries. Then the corpus is
     rebuilt without their words, beside readers and writers. A document whose row stands in an attached
     table is refused: delete the row first. The receipt says what was removed, and where the texts may
-    still be.
+    still be. The exit status is 1 if another transaction held the rest up.
 
     Examples:
     - `textsim forget news article-17 article-18`
@@ -398,22 +398,30 @@ def forget(
         to_run=report.to_run,
         out_of_reach=report.out_of_reach,
     )
-    if report.has_words:
+    if report.has_words and later:
         print_message(f"the words go with the next rebuild: textsim rebuild {corpus}")
+    elif report.has_words:
+        print_message(
+            "the corpus was rebuilt, but a transaction may read the replaced corpus, which has the "
+            "words; textsim worker drops it when the transaction has ended",
+            logging.WARNING,
+        )
     else:
         print_message("the corpus was rebuilt; no relation of it has the words")
     for statement in report.to_run:
         print_message(f"another transaction held it up; run: {statement}", logging.WARNING)
     for place in report.out_of_reach:
         print_message(f"out of reach: {place}")
+    if report.to_run or (report.has_words and not later):
+        raise typer.Exit(1)
 
 
 EXPIRE = Operation(
     "expire",
     """Remove the documents of a corpus whose time is over.
 
-    Searches do not find them in any case. A worker removes them too. It prints how many documents were
-    removed.
+    Searches do not find them in any case. A worker removes them an hour later. It prints how many
+    documents were removed.
 
     Example: `textsim expire chat`
     """,

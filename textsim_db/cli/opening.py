@@ -17,6 +17,7 @@ from textsim_db.errors import (
     DatabaseError,
     DatabaseUnavailable,
     RecipeError,
+    lacks_object,
     lacks_right,
     shown,
 )
@@ -69,9 +70,12 @@ def open_corpus(db: Database, name: str, create: bool) -> Corpus | None:
 
 
 def each_corpus(
-    db: Database, name: str | None, read: Callable[[Corpus], Result]
+    db: Database, name: str | None, read: Callable[[Corpus], Result], damaged: list[str]
 ) -> Iterator[tuple[Corpus, Result]]:
-    """Read one corpus, or without a name every corpus that this role may read."""
+    """Read one corpus, or without a name every corpus that this role may read.
+
+    damaged: gets the names of the corpora that are skipped because a table or a function is missing.
+    """
     if name is not None:
         corpus = db.manage(name)
         yield corpus, read(corpus)
@@ -83,6 +87,12 @@ def each_corpus(
                 result = read(corpus)
             except RecipeError as error:
                 print_message(f"skipped: {error}", logging.WARNING, corpus=each)
+            except DatabaseError as error:
+                if not lacks_object(error) or each not in db.corpora():
+                    raise
+                damaged.append(each)
+                message = f'skipped: corpus "{shown(each)}" is damaged, and textsim check says how'
+                print_message(f"{message}: {error}", logging.WARNING, corpus=each)
             else:
                 yield corpus, result
 

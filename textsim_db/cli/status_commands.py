@@ -123,10 +123,10 @@ def status(
     elif lag > _LATE_SECONDS and not problems:
         print_message(
             "some changes have waited for over a minute; if the workers make progress, start more: "
-            "textsim worker",
+            "textsim worker; but a table is compared with its documents by one worker",
             logging.WARNING,
         )
-    if problems:
+    if problems or sample.damaged:
         raise typer.Exit(1)
 
 
@@ -149,9 +149,10 @@ def pending(
 
     """
     errors: list[Error] = []
+    damaged: list[str] = []
     retried = 0
     with connect(database_url) as db:
-        for opened, failures in each_corpus(db, corpus, lambda each: each.failures()):
+        for opened, failures in each_corpus(db, corpus, lambda each: each.failures(), damaged):
             errors += [Error(opened.name, *failure) for failure in failures]
             if retry:
                 retried += opened.retry_failures()
@@ -160,6 +161,8 @@ def pending(
         print_message(f"{count(retried, 'document')} will be tried again")
     elif not errors:
         print_message("no document was set aside")
+    if damaged:
+        raise typer.Exit(1)
 
 
 class Error(NamedTuple):
@@ -190,6 +193,8 @@ class _Sample:
     states: list[State]
     sources: list[Source]
     workers: list[WorkerState]
+    damaged: list[str]
+    """The names of the corpora that lack a table or a function."""
     has_rates: bool
     """Whether there are several samples."""
     taken: float = field(default_factory=time.monotonic)
@@ -233,9 +238,10 @@ def _samples(db: Database, corpus: str | None, watch: float | None) -> Iterator[
     """Yield one sample; with watch, yield samples forever, watch seconds apart."""
     before: _Sample | None = None
     while True:
-        states = [state for _, state in each_corpus(db, corpus, _state)]
+        damaged: list[str] = []
+        states = [state for _, state in each_corpus(db, corpus, _state, damaged)]
         sources = [source for source in db.sources() if corpus in (None, source.corpus)]
-        sample = _Sample(states, sources, db.workers(), has_rates=watch is not None)
+        sample = _Sample(states, sources, db.workers(), damaged, has_rates=watch is not None)
         if before is not None:
             sample.set_rates(before)
         yield sample

@@ -18,7 +18,7 @@ from textsim_db.cli.logs import configure
 from textsim_db.cli.messages import json_option, print_object
 from textsim_db.cli.opening import connect
 from textsim_db.cli.progress_lines import WorkLog, counts, log
-from textsim_db.sync.worker_state import LEASE_SECONDS, POLL_SECONDS
+from textsim_db.sync.worker_state import EXPIRE_AFTER_SECONDS, LEASE_SECONDS, POLL_SECONDS
 
 if TYPE_CHECKING:
     from textsim_db.corpus.database import Database
@@ -37,8 +37,8 @@ def worker(
         bool,
         typer.Option(
             "--once",
-            help="End when no change is pending; exit status 1 while documents are set aside or a table "
-            "cannot be indexed.",
+            help="End when no change is pending; exit status 1 while documents are set aside, a table "
+            "cannot be indexed, or another worker has claimed the rest.",
         ),
     ] = False,
     poll: Annotated[
@@ -54,6 +54,13 @@ def worker(
             "If a worker dies, another worker takes over its batch after this time.", "SECONDS"
         ),
     ] = LEASE_SECONDS,
+    expire_after: Annotated[
+        float,
+        options.number_option(
+            "Remove a document this long after a worker has seen that its time is over; 0: at once.",
+            "SECONDS",
+        ),
+    ] = EXPIRE_AFTER_SECONDS,
     listen: Annotated[
         bool,
         typer.Option(
@@ -102,7 +109,7 @@ def worker(
     configure(logging.WARNING if quiet else logging.INFO)
     with connect(database_url, is_brief=False) as db:
         work = WorkLog()
-        indexer = db.worker(poll, lease, listen, work.add)
+        indexer = db.worker(poll, lease, listen, work.add, expire_after)
         with _stopped_by_signals(indexer), _metrics_served(db, indexer, metrics_host, metrics_port):
             total = _run(db, indexer, once)
         work.write()
@@ -110,7 +117,7 @@ def worker(
         failed = _warn_of_failures(db) if once else 0
     if json_option.is_given:
         print_object(counts(total))
-    if failed or (once and indexer.unusable):
+    if failed or (once and (indexer.unusable or indexer.left_to_others)):
         raise typer.Exit(1)
 
 

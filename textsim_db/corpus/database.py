@@ -16,7 +16,13 @@ from textsim_db.results import CorpusSummary, Metric, Source, WorkerState
 from textsim_db.results.html import ResultList
 from textsim_db.settings.corpus_settings import SETTINGS, CorpusSettings, Settings
 from textsim_db.sync import pending_log, sources as attached_tables
-from textsim_db.sync.worker_state import LEASE_SECONDS, POLL_SECONDS, WorkerSettings, WorkReport
+from textsim_db.sync.worker_state import (
+    EXPIRE_AFTER_SECONDS,
+    LEASE_SECONDS,
+    POLL_SECONDS,
+    WorkerSettings,
+    WorkReport,
+)
 from textsim_db.write.temporary_corpora import check_not_reserved, is_temporary
 
 if TYPE_CHECKING:
@@ -165,6 +171,7 @@ class Database:
         lease: float = LEASE_SECONDS,
         listen: bool = False,
         report: Callable[[WorkReport], None] | None = None,
+        expire_after: float = EXPIRE_AFTER_SECONDS,
     ) -> Worker:
         """Return a worker, whose run() indexes the changes of attached tables.
 
@@ -176,6 +183,9 @@ class Database:
                 claimed, if it dies.
             listen: also wake up on notifications; sessions with textsim.notify = on send them.
             report: called after each transaction.
+            expire_after: the seconds after which a worker removes a document that had expired when a
+                worker looked. Until then the clock of the server may turn out to be ahead; 0 removes
+                expired documents at once.
 
         Raises:
             ConfigurationError: an argument is out of range.
@@ -186,7 +196,7 @@ class Database:
         """
         from textsim_db.sync import worker
 
-        settings = WorkerSettings(poll, lease, listen, report)
+        settings = WorkerSettings(poll, lease, listen, report, expire_after)
         return worker.Worker(self._engine, self._dictionaries, settings)
 
     def sources(self) -> list[Source]:

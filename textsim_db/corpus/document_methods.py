@@ -227,8 +227,9 @@ class DocumentMethods(CheckedArguments):
     def expire(self, progress: Callable[[int], None] | bool | None = None) -> int:
         """Remove the documents whose time is over, and return how many were removed.
 
-        Searches do not find them in any case, and a worker removes them too. Each transaction removes up
-        to a thousand documents. Documents that another transaction is writing are left to a later call.
+        The clock of the server decides, as it is now. Searches do not find them in any case, and a
+        worker removes them an hour later. Each transaction removes up to a thousand documents.
+        Documents that another transaction is writing are left to a later call.
 
         Args:
             progress: True shows a bar; a function is called with the number of documents removed so

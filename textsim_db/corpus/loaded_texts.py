@@ -18,6 +18,7 @@ from textsim_db.cluster.loaded_documents import LoadedDocuments, rows_of
 from textsim_db.compare.jaccard import Rows
 from textsim_db.db.word_cache import WordCache, distinct_missing
 from textsim_db.db.word_rows import part_of
+from textsim_db.files.records import in_temporary_folder
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.choose_common_shingles import learns
 from textsim_db.sketch.ragged import Parts, Ragged, merge_parts, offsets_of
@@ -100,14 +101,16 @@ class GrowingArray(Generic[Number]):
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="textsim-")  # noqa: SIM115
             weakref.finalize(self, self._file.close)
-            self._file.write(self.values.view(np.uint8).data)
-            self._file.flush()
+            with in_temporary_folder():
+                self._file.write(self.values.view(np.uint8).data)
+                self._file.flush()
             self._bound.used -= self._buffer.nbytes
         size = length * self._kind.itemsize
-        self._file.truncate(size)
-        if hasattr(os, "posix_fallocate"):  # macOS has none
-            # A full disk is an error here. Later it would be a signal that ends the process.
-            os.posix_fallocate(self._file.fileno(), 0, size)
+        with in_temporary_folder():
+            self._file.truncate(size)
+            if hasattr(os, "posix_fallocate"):  # macOS has none
+                # A full disk is an error here. Later it would be a signal that ends the process.
+                os.posix_fallocate(self._file.fileno(), 0, size)
         mapped = mmap.mmap(self._file.fileno(), size)
         return np.frombuffer(mapped, self._kind)
 

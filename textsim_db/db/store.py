@@ -151,9 +151,10 @@ class CurrentStore:
                 self.load(error)
                 # Another thread may have loaded the corpus before.
                 if self.store.corpus.id != used.corpus.id:
+                    changed = used.corpus.config.differences(self.store.corpus.config)
+                    settings = " with other settings" if changed else ""
                     raise CorpusChanged(
-                        f'corpus "{self.store.corpus.name}" was rebuilt with other settings meanwhile; '
-                        "try again"
+                        f'corpus "{self.store.corpus.name}" was rebuilt{settings} meanwhile; try again'
                     ) from error
                 raise
 

@@ -41,6 +41,7 @@ from textsim_db.files.records import (
     Values,
     expect_distinct,
     expect_names,
+    in_temporary_folder,
     is_special,
     needed,
     scope_of,
@@ -83,7 +84,9 @@ def read_records(file: IO[bytes], name: str, form: FileFormat) -> Iterator[Recor
         yield ParquetReader(file)
     else:  # the end of a Parquet file says where its columns are
         with tempfile.TemporaryFile(prefix="textsim-") as spool:
-            shutil.copyfileobj(file, spool, 2**20)
+            with in_temporary_folder():
+                shutil.copyfileobj(file, spool, 2**20)
+                spool.flush()
             yield ParquetReader(spool)
 
 
@@ -294,7 +297,10 @@ def _spooled(name: str) -> tuple[str, Any]:
     has_numbers = os.path.isdir("/proc/self/fd")
     make: Any = tempfile.TemporaryFile if has_numbers else tempfile.NamedTemporaryFile
     spool = make(prefix="textsim-")
-    with nullcontext(sys.stdin.buffer) if name == STDIN else open(name, "rb") as file:
+    with (
+        nullcontext(sys.stdin.buffer) if name == STDIN else open(name, "rb") as file,
+        in_temporary_folder(),
+    ):
         shutil.copyfileobj(file, spool, 2**20)
-    spool.flush()
+        spool.flush()
     return f"/proc/self/fd/{spool.fileno()}" if has_numbers else spool.name, spool

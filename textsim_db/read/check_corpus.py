@@ -69,6 +69,7 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
             *_document_problems(connection, checker, progress),
             *_forgotten(connection, store.corpus, remedies),
             *_row_problems(connection, store, remedies),
+            *_forgotten_words(connection, store.corpus),
         ]
         if tracked is not None:
             problems += faults(connection, store, tracked, checker.suspects)
@@ -272,6 +273,11 @@ def _forgotten(
     ):
         detail = "the words have no ids, and no entry of textsim.pending asks for them"
         yield Problem("words", key, detail, remedies.words)
+
+
+def _forgotten_words(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
+    for (note,) in connection.execute(integrity_statements.FORGOTTEN_WORDS, [corpus.id]):
+        yield Problem("forgotten words", corpus.name, note, "textsim worker --once")
 
 
 def _unusable_sources(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:

@@ -39,6 +39,11 @@ TABLES_OF_CORPUS: Final[LiteralString] = """
 /* textsim-db: check attached tables */
 SELECT FROM textsim.source WHERE corpus_id = %s LIMIT 1
 """
+FORGOTTEN_WORDS: Final[LiteralString] = """
+/* textsim-db: check that forgotten words are gone */
+SELECT f.note FROM textsim.corpus c CROSS JOIN LATERAL textsim._forgotten_words(c) f
+WHERE c.id = %s AND f.is_replaced
+"""
 BUCKETS_OF_BANDS: Final[LiteralString] = """
     SELECT d.id, (pg_catalog.hash_array_extended(
         d.signature[j * %(rows)s + 1:(j + 1) * %(rows)s], j) << 32 >> 32)::integer AS bucket

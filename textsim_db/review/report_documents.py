@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from textsim_db.errors import InputError, JudgementExists, shown
 from textsim_db.files.file_kinds import BY_NAME
-from textsim_db.files.records import replacing
+from textsim_db.files.records import in_temporary_folder, replacing
 from textsim_db.files.several_files import RecordFiles
 from textsim_db.read.stored_documents import Traits
 from textsim_db.results import Inspection, Judgement, Pair
@@ -299,13 +299,15 @@ class ReportDocuments:
             data = record.text.encode("utf-8", "replace")
             self._places[name] = self._spool.tell(), len(data)
             self._scopes[name] = record.scope
-            self._spool.write(data)
+            with in_temporary_folder():
+                self._spool.write(data)
         if missing := [each for each in self._names if each > number]:
             raise InputError(
                 f"{shown(report)} is no report of {shown(self._records.title)}: it names record "
                 f"{min(missing)}, and the file has {number:,}"
             )
-        self._spool.flush()
+        with in_temporary_folder():
+            self._spool.flush()
         return number
 
     def _text(self, start: int, size: int) -> Text:

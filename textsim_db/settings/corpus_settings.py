@@ -227,7 +227,8 @@ class CorpusSettings:
         )
         if (Guard.WORDS in checked.guards) != bool(checked.guard_words):
             raise ConfigurationError(
-                'the guard "words" and guard_words go together; set both, or neither'
+                'the guard "words" and guard_words go together; set both, with at least one word, '
+                "or neither"
             )
         if checked.common_passages and checked.passages is None:
             raise ConfigurationError("common_passages needs passages; set both, or neither")

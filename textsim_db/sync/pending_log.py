@@ -230,6 +230,19 @@ def workers(engine: Engine) -> list[WorkerState]:
     return [WorkerState(*row) for row in read_rows(engine, statements.WORKERS)]
 
 
+def warn_leased(engine: Engine) -> list[str]:
+    """Log a warning for each table whose changes other workers have claimed; return the names."""
+    names = []
+    for table, corpus, is_compared in read_rows(engine, statements.LEASED_TABLES):
+        does = "compares it with its documents" if is_compared else "indexes its changes"
+        extra = {"table": table, "corpus": corpus}
+        log.warning(
+            "table %s of corpus %s waits: another worker %s", table, corpus, does, extra=extra
+        )
+        names.append(table)
+    return names
+
+
 def warn_unindexed(store: Store) -> None:
     """Log a warning for each attached table because of which results may be wrong."""
     for table, *texts in read_rows(store.engine, statements.SEARCH_WARNINGS, [store.corpus.id]):

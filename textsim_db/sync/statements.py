@@ -51,7 +51,7 @@ SCOPES: Final[LiteralString] = """
 """
 ACTIVITY: Final[LiteralString] = """
 WITH waiting AS (
-    SELECT k.kind, greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - w.since))::float8 AS age
+    SELECT k.kind, extract(epoch FROM textsim._age(w.since))::float8 AS age
     FROM pg_catalog.unnest('{{change,compare,words,cluster}}'::text[]) k (kind)
     CROSS JOIN LATERAL textsim._waiting({id}, k.kind) w WHERE w.since IS NOT NULL
 )
@@ -74,6 +74,15 @@ SELECT m.name, m.labels, m.value, m.help FROM textsim.metrics m ORDER BY m.name,
 SEARCH_WARNINGS: Final[LiteralString] = """
 SELECT w.relation::text, w.warning, w.remedy
 FROM textsim.corpus c CROSS JOIN LATERAL textsim._search_warnings(c) w WHERE c.id = %s
+"""
+# The lease of a postponed key has no time when it began.
+LEASED_TABLES: Final[LiteralString] = """
+SELECT s.relation::text, c.name, bool_or(p.kind = 'compare')
+FROM textsim.pending p
+JOIN textsim.source s ON s.id = p.source_id JOIN textsim.corpus c ON c.id = s.corpus_id
+WHERE p.kind IN ('change', 'compare') AND p.leased_at IS NOT NULL
+    AND NOT textsim._is_ready(p.lease_until, p.leased_at)
+GROUP BY s.id, c.id ORDER BY c.id, s.id
 """
 
 # Sources as a worker sees them, and reads of their tables.
@@ -209,7 +218,7 @@ VALUES (%s, %s, %s, %s, %s, pg_catalog.now() + pg_catalog.make_interval(secs => 
 REPORT_WORKER: Final[LiteralString] = """
 /* textsim-db: report the progress of a worker */
 WITH gone AS (
-    DELETE FROM textsim.worker w WHERE w.reported_at < pg_catalog.now() - interval '10 minutes'
+    DELETE FROM textsim.worker w WHERE textsim._age(w.reported_at) > interval '10 minutes'
         AND w.id <> %(id)s
 )
 INSERT INTO textsim.worker AS w (
@@ -367,6 +376,7 @@ MEND_TRACKED: Final[LiteralString] = """
 /* textsim-db: mend tracked clusters */ SELECT textsim._mend_tracked_{id}({id})
 """
 # A first load builds the index of the band rows at its end.
+# If a table is missing, the update says so.
 OUTDATED_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: corpora with outdated clusters */
 SELECT c.id, c.name, w.documents FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
@@ -377,13 +387,15 @@ CROSS JOIN LATERAL (
     WHERE p.kind = 'cluster' AND p.corpus_id = c.id
 ) w (documents)
 WHERE pg_catalog.to_regclass('textsim.band_' || c.id || '_bucket') IS NOT NULL
-    AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.node_' || c.id), 'UPDATE')
+    AND pg_catalog.has_table_privilege(
+        pg_catalog.to_regclass('textsim.node_' || c.id), 'UPDATE') IS NOT FALSE
     AND w.documents > 0
 """
 CORPORA_WITH_EVENTS: Final[LiteralString] = """
 SELECT c.id, c.name FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
 WHERE t.keep_events IS NOT NULL
-    AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.node_' || c.id), 'UPDATE')
+    AND pg_catalog.has_table_privilege(
+        pg_catalog.to_regclass('textsim.node_' || c.id), 'UPDATE') IS NOT FALSE
 """
 REMOVE_OLD_EVENTS: Final[LiteralString] = """
 /* textsim-db: remove old events of clusters */ SELECT textsim._remove_old_events(%s)

@@ -37,6 +37,8 @@ _QUIET = (*OUTDATED, *PASSING, pg.UndefinedObject)
 _QUIET_TRIES = 4
 """A step that had such an error this often has a fault."""
 _QUIET_PAUSE = (0.025, PAUSE_SECONDS[1])
+SETTLING_SECONDS = 10.0
+"""How long a worker that would end waits for a step that had such an error to be tried again."""
 
 
 class Subject(NamedTuple):
@@ -91,6 +93,8 @@ class _Fault(NamedTuple):
     due_at: float
     """When the step may be tried again, of the monotonic clock."""
     is_reported: bool
+    settles_until: float
+    """Until when a worker that would end waits for another try, of the monotonic clock."""
 
     def __str__(self) -> str:
         return f"{self.subject.lacks}: {self.reason}"
@@ -101,6 +105,11 @@ class _Refused(NamedTuple):
     source_id: int
     fault: str
     """Why the role of the worker must not index the table."""
+
+
+def _log(fault: _Fault, cause: Exception | None = None) -> None:
+    extra = {"table": fault.subject.name, "reason": fault.reason}
+    log.error("%s", fault, extra=extra, exc_info=cause)
 
 
 class StepFaults:
@@ -134,13 +143,14 @@ class StepFaults:
             pauses = LOCKED_SECONDS
         before = self._by_name.get(subject.name)
         failures = before.failures if before else 0
-        due_at = time.monotonic() + pause_seconds(failures, pauses, 0.5)
+        now = time.monotonic()
+        due_at = now + pause_seconds(failures, pauses, 0.5)
         is_reported = not is_quiet or failures + 1 >= self._quiet_tries
-        fault = _Fault(subject, reason, failures + 1, due_at, is_reported)
+        settles_until = before.settles_until if before else now + SETTLING_SECONDS
+        fault = _Fault(subject, reason, failures + 1, due_at, is_reported, settles_until)
         self._by_name[subject.name] = fault
         if is_reported and not (before and before.is_reported and before.reason == reason):
-            cause = error if is_bug(error) else None
-            log.error("%s", fault, extra={"table": subject.name, "reason": reason}, exc_info=cause)
+            _log(fault, error if is_bug(error) else None)
 
     def is_due(self, subject: Subject) -> bool:
         fault = self._by_name.get(subject.name)
@@ -174,8 +184,16 @@ class StepFaults:
 
     @property
     def is_settling(self) -> bool:
-        """Whether a step had an error that often passes at once."""
-        return any(not fault.is_reported for fault in self._all())
+        """Whether a step had an error that often passes at once, and may still be tried again."""
+        now = time.monotonic()
+        return any(not fault.is_reported and now < fault.settles_until for fault in self._all())
+
+    def report_unsettled(self) -> None:
+        """Report the faults of steps that were not tried again in time, because the worker ends."""
+        for fault in self._all():
+            if not fault.is_reported:
+                self._by_name[fault.subject.name] = fault._replace(is_reported=True)
+                _log(fault)
 
     def by_name(self) -> dict[str, str]:
         refused = {name: each.fault for name, each in self._refused.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, LiteralString
@@ -24,7 +24,8 @@ from textsim_db.settings.named_values import Linkage
 from textsim_db.sync import statements
 from textsim_db.sync.step_faults import StepFaults, concerns_corpus, step_of_corpus
 from textsim_db.write.remove_documents import expire_some
-from textsim_db.write.statements import EXPIRING_CORPORA
+from textsim_db.write.statements import EXPIRING_CORPORA, REPLACED_CORPORA
+from textsim_db.write.temporary_corpora import drop_abandoned
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -144,7 +145,8 @@ class OutdatedClusters:
         start = time.monotonic()
         if start >= self._events_due_at:
             self._remove_old_events()
-            self._events_due_at = start + EVENTS_SECONDS
+            pause = UPDATE_SECONDS if self._faults.is_settling else EVENTS_SECONDS
+            self._events_due_at = start + pause
         total = 0
         while updated := self._update_each():
             total += updated
@@ -219,16 +221,56 @@ class OutdatedClusters:
         )
 
 
-EXPIRY_SECONDS = 1.0
-"""The seconds between two looks for expired documents."""
+REPLACED_SECONDS = 60.0
+"""The seconds between two looks for replaced corpora."""
 
 
-class ExpiredDocuments:
-    """The documents whose time is over, in the corpora that this role may write."""
+class ReplacedCorpora:
+    """The corpora that rebuilds have replaced, and could not drop because transactions read them."""
 
     def __init__(self, engine: Engine, faults: StepFaults) -> None:
         self._engine = engine
         self._faults = faults
+        self._due_at = float("-inf")
+
+    def drop(self, is_last: bool) -> None:
+        """Drop those that nobody reads, once a minute; is_last: now."""
+        if not is_last and time.monotonic() < self._due_at:
+            return
+        for replaced, id_, name in read_rows(self._engine, REPLACED_CORPORA):
+            step = step_of_corpus("replaced tables", id_, name, "are not dropped")
+            if is_last or self._faults.is_due(step):
+                with self._faults.attempt(step), suppress(CorpusNotFound):
+                    drop_abandoned(self._engine, replaced)
+        self._due_at = time.monotonic() + REPLACED_SECONDS
+
+
+EXPIRY_SECONDS = 1.0
+"""The seconds between two looks for expired documents."""
+JUMP_SECONDS = 10.0
+"""If the clock of the server gains or loses more between two looks, it has jumped."""
+
+
+class ExpiredDocuments:
+    """The documents whose time is over, in the corpora that this role may write.
+
+    A document that was removed while the clock was ahead would be lost. So a look removes only what had
+    expired at an earlier look, some time before, and the clock must not have jumped in between.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        faults: StepFaults,
+        after: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine = engine
+        self._faults = faults
+        self._after = after
+        self._clock = clock
+        self._lead: float | None = None
+        """How far the clock of the server was ahead of ours at the last look."""
         self._due_at = float("-inf")
 
     @property
@@ -238,14 +280,21 @@ class ExpiredDocuments:
 
     def remove_some(self) -> int:
         """Remove up to a thousand documents of each corpus, and return how many were removed."""
-        with transaction(self._engine) as connection:
-            corpora = connection.execute(EXPIRING_CORPORA).fetchall()
+        asked_at = self._clock()
+        corpora = read_rows(self._engine, EXPIRING_CORPORA)
+        has_jumped = bool(corpora) and self._has_jumped(corpora[0][2], asked_at)
         removed = 0
-        for id_, name in corpora:
+        for id_, name, _ in corpora:
             step = step_of_corpus("expired documents", id_, name, "are not removed")
             if self._faults.is_due(step):
                 # Another version may have created the corpus.
                 with self._faults.attempt(step), suppress(pg.FeatureNotSupported):
-                    removed += expire_some(self._engine, name)
+                    removed += expire_some(self._engine, name, self._after, has_jumped)
         self._due_at = time.monotonic() + (0 if removed else EXPIRY_SECONDS)
         return removed
+
+    def _has_jumped(self, server_seconds: float, asked_at: float) -> bool:
+        """Return whether the clock of the server has jumped since the last look."""
+        before, self._lead = self._lead, server_seconds - asked_at
+        waited = self._clock() - asked_at
+        return before is not None and abs(self._lead - before) > JUMP_SECONDS + waited

@@ -4,7 +4,7 @@
     cut        cut keys into pieces, and sweep tables to compare        cut_pieces
     resolve    read the rows and compute, in a thread, a piece ahead    apply_changes
     apply      one transaction, which also deletes the entries          apply_changes
-    expire     remove expired documents, once a second                  upkeep
+    expire     remove documents that expired an hour ago                upkeep
     track      update the clusters of tracked corpora, in a thread      upkeep
     settle     vacuum the tables that grew, when the log is empty       write.vacuum_loads
 
@@ -37,11 +37,11 @@ from textsim_db.results import ChangeReport
 from textsim_db.sync import worker_state
 from textsim_db.sync.apply_changes import Resolved, apply_piece, resolve_piece
 from textsim_db.sync.cut_pieces import ClaimAgain, ClaimedPieces, WorkerSources
-from textsim_db.sync.pending_log import Claims, NextPoll
+from textsim_db.sync.pending_log import Claims, NextPoll, warn_leased
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.report_worker import Watch
 from textsim_db.sync.step_faults import StepFaults
-from textsim_db.sync.upkeep import ExpiredDocuments, OutdatedClusters
+from textsim_db.sync.upkeep import ExpiredDocuments, OutdatedClusters, ReplacedCorpora
 from textsim_db.sync.worker_state import POLL_SECONDS, Progress, Stop, WorkerSettings, WorkReport
 from textsim_db.text.run_ahead import ahead
 from textsim_db.write.vacuum_loads import settle
@@ -77,13 +77,20 @@ class Worker:
         self._added: Counter[Store] = Counter()
         # The caller of attach() waits for the rows of one table only.
         is_for_all = self._settings.only_source is None
-        self._expired = ExpiredDocuments(engine, self._faults) if is_for_all else None
+        self._expired = (
+            ExpiredDocuments(engine, self._faults, self._settings.expire_after)
+            if is_for_all
+            else None
+        )
         self._outdated = (
             OutdatedClusters(engine, dictionaries, self._faults) if is_for_all else None
         )
+        self._replaced = ReplacedCorpora(engine, self._faults) if is_for_all else None
         self._sources = WorkerSources(
             engine, dictionaries, self._settings.only_source, self._faults
         )
+        self.left_to_others: list[str] = []
+        """The tables whose changes other workers had claimed when run(until_idle=True) ended."""
         self._stop = Stop()
         self._connections = LentConnections()
         self._progress = Progress()
@@ -172,10 +179,23 @@ class Worker:
         ):
             self._apply_all(resolved_pieces, total, recovery)
             self._settle()
-            while until_idle and (removed := self._expire(is_last=True)):
-                total.removed += removed
-            while until_idle and self._update_clusters(is_last=True):
-                pass
+            if until_idle:
+                self._finish(total)
+
+    def _finish(self, total: ChangeReport) -> None:
+        """Remove expired documents and update clusters until nothing is left that can be done."""
+        while not self._stop.is_set():
+            removed = self._expire(is_last=True)
+            total.removed += removed
+            if removed or self._update_clusters(is_last=True):
+                continue
+            if not self._faults.is_settling:
+                break
+            self._stop.wait(POLL_SECONDS)
+        self._drop_replaced(is_last=True)
+        self._faults.report_unsettled()
+        if self._settings.only_source is None and not self._stop.is_set():
+            self.left_to_others = warn_leased(self._engine)
 
     def _apply_all(
         self, pieces: Iterable[Resolved | None], total: ChangeReport, recovery: _Recovery
@@ -185,6 +205,7 @@ class Worker:
         with closing(ahead(repeat(None), lambda _: self._update_clusters())) as updates:
             for resolved, _ in zip(pieces, updates, strict=False):
                 recovery.failures = 0
+                self._drop_replaced()
                 total.removed += self._expire()
                 if resolved is not None:
                     empty_polls = 0
@@ -250,6 +271,11 @@ class Worker:
             return None
         with self._progress.step("reads changed rows"):
             return resolve_piece(piece)
+
+    def _drop_replaced(self, is_last: bool = False) -> None:
+        if self._replaced is not None and not self._stop.is_set():
+            with self._progress.step("drops replaced tables"):
+                self._replaced.drop(is_last)
 
     def _expire(self, is_last: bool = False) -> int:
         if self._expired is None or self._stop.is_set() or not (is_last or self._expired.is_due):

@@ -15,6 +15,7 @@ from textsim_db.settings.check_values import as_float, check_callable, is_number
 
 POLL_SECONDS = 0.025
 LEASE_SECONDS = 60.0
+EXPIRE_AFTER_SECONDS = 3600.0
 
 
 class WorkReport(NamedTuple):
@@ -40,6 +41,8 @@ class WorkerSettings:
     """Whether notifications of the server wake the worker."""
     report: Callable[[WorkReport], None] | None = None
     """Called after each transaction."""
+    expire_after: float = EXPIRE_AFTER_SECONDS
+    """The seconds after which a document is removed that had expired at a look; 0: at once."""
     only_source: int | None = None
     """The id of the only source to index, with the words of its corpus; None for all sources."""
 
@@ -51,6 +54,12 @@ class WorkerSettings:
                     f"{name} is {value!r}; expected seconds above 0, at most 86400"
                 )
             object.__setattr__(self, name, as_float(value))
+        after = self.expire_after
+        if not is_number(after) or not 0 <= as_float(after) <= 31_536_000:
+            raise ConfigurationError(
+                f"expire_after is {after!r}; expected seconds from 0, at most 31536000"
+            )
+        object.__setattr__(self, "expire_after", as_float(after))
 
 
 SLICE_SECONDS = 0.1

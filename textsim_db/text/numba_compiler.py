@@ -106,22 +106,28 @@ def _compile_once(compile_: Callable[[Any], Any], kernel_cache: _Cache, signatur
 
 
 def _uninterrupted(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function, and hold an interrupt (Ctrl-C) back until it returns.
+    """Call a function, and hold SIGINT (Ctrl-C) and SIGTERM back until it returns.
 
     LLVM calls Python while it loads or compiles a kernel. An error in such a call crashes the process.
     """
-    handler = signal.getsignal(signal.SIGINT)
-    # Python handles signals in the main thread only. It did not install a handler of None.
-    if threading.current_thread() is not threading.main_thread() or handler is None:
+    # Python handles signals in the main thread only.
+    if threading.current_thread() is not threading.main_thread():
         return function(*args)
+    handlers = {
+        number: handler
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if callable(handler := signal.getsignal(number))
+    }
     held: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: held.append(number))
+    for number in handlers:
+        signal.signal(number, lambda number, _: held.append(number))
     try:
         return function(*args)
     finally:
-        signal.signal(signal.SIGINT, handler)
-        if held:
-            signal.raise_signal(signal.SIGINT)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for first in held[:1]:
+            signal.raise_signal(first)
 
 
 def _call_template(find: Callable[..., Any], args: Any, kws: Any) -> Any:

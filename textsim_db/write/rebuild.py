@@ -226,7 +226,7 @@ def _is_in_place(engine: Engine, name: str, new: StoredCorpus) -> bool:
 
 
 def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
-    """Drop the replaced corpus; if transactions still read it, the next rebuild drops it."""
+    """Drop the replaced corpus; if transactions read it, a worker or the next rebuild drops it."""
     # A search in SQL whose transaction has read the old id, and has not locked the tables yet, would
     # fail if they were gone.
     end = time.monotonic() + OLDER_SECONDS
@@ -241,7 +241,7 @@ def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
         pass  # another session has dropped it
     except TextsimError as error:
         log.warning(
-            "corpus %s was rebuilt; the next rebuild drops the replaced corpus, because: %s",
+            "corpus %s was rebuilt; a worker or the next rebuild drops the replaced corpus, because: %s",
             old.name,
             error,
             extra={"corpus": old.name},

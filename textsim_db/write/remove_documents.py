@@ -66,12 +66,16 @@ def expire(store: Store, progress: Callable[[int], None] | None = None) -> int:
     return total
 
 
-def expire_some(engine: Engine, name: str) -> int:
-    """Remove up to a thousand expired documents of a corpus, and return how many were removed."""
+def expire_some(engine: Engine, name: str, after: float = 0.0, has_jumped: bool = False) -> int:
+    """Remove up to a thousand expired documents of a corpus, and return how many were removed.
+
+    after: the seconds since an earlier look, by whose time the documents had expired; 0: no matter
+    since when. has_jumped: whether the clock of the server has jumped, so that no look before counts.
+    """
     removed = 0
     for attempt in Attempts():
         with attempt, transaction(engine) as connection:
-            row = connection.execute(statements.EXPIRE, [name]).fetchone()
+            row = connection.execute(statements.EXPIRE, [name, after, has_jumped]).fetchone()
             removed = 0 if row is None else int(row[0])
     return removed
 

@@ -48,10 +48,12 @@ REMOVE_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: remove documents of corpus {id} */ SELECT textsim._remove_documents({id}, %s::text[])
 """
 EXPIRE: Final[LiteralString] = """
-/* textsim-db: remove expired documents */ SELECT textsim._expire(%s)
+/* textsim-db: remove expired documents */
+SELECT textsim._expire(%s, pg_catalog.make_interval(secs => %s), %s)
 """
 EXPIRING_CORPORA: Final[LiteralString] = """
-SELECT c.id, c.name FROM textsim.corpus c
+SELECT c.id, c.name, extract(epoch FROM pg_catalog.clock_timestamp())::float8
+FROM textsim.corpus c
 WHERE c.keep_for IS NOT NULL AND NOT pg_catalog.starts_with(c.name, 'textsim temporary ')
     AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.document_' || c.id), 'DELETE')
 """
@@ -171,6 +173,14 @@ HOLD_WITHOUT_LIMIT: Final[LiteralString] = """
 SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings
 WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')
 """
+# Only the owner of the tables can drop them.
+REPLACED_CORPORA: Final[LiteralString] = """
+SELECT c.name, n.id, n.name FROM textsim.corpus c
+JOIN pg_catalog.pg_class d ON d.oid = pg_catalog.to_regclass('textsim.document_' || c.id)
+JOIN textsim.corpus n ON coalesce(n.origin, n.id) = coalesce(c.origin, c.id)
+    AND NOT pg_catalog.starts_with(n.name, 'textsim temporary ')
+WHERE c.name ~ '^textsim temporary [0-9a-f]{16} old$' AND pg_catalog.pg_has_role(d.relowner, 'USAGE')
+"""
 TRY_TO_LOCK_NAME: Final[LiteralString] = """
 SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))
 """
@@ -267,7 +277,8 @@ WAITING_REQUESTS: Final[LiteralString] = (
     "SELECT ARRAY(SELECT id FROM textsim.forgotten WHERE corpus_id = %s)"
 )
 ARE_WAITING: Final[LiteralString] = (
-    "SELECT EXISTS (SELECT FROM textsim.forgotten WHERE id = ANY (%s))"
+    "SELECT EXISTS (SELECT FROM textsim.forgotten f JOIN textsim.corpus c ON c.id = f.corpus_id "
+    "WHERE f.id = ANY (%s) AND NOT pg_catalog.starts_with(c.name, 'textsim temporary '))"
 )
 HAS_REPLACED: Final[LiteralString] = """
 SELECT count(*) > 1 FROM textsim.corpus WHERE coalesce(origin, id) = %(origin)s

@@ -52,10 +52,16 @@ def temporary_name(engine: Engine, digits: str | None = None) -> Iterator[str]:
             )
         for other in stored_corpus.names(engine):
             if is_temporary(other):
-                with locked(engine, other) as ours, suppress(TextsimError):
-                    if ours is not None:
-                        stored_corpus.drop_named(engine, other, ABANDONED_PATIENCE)
+                with suppress(TextsimError):
+                    drop_abandoned(engine, other)
         yield name
+
+
+def drop_abandoned(engine: Engine, name: str) -> None:
+    """Drop a temporary or replaced corpus, unless the process that made it goes on."""
+    with locked(engine, name.removesuffix(" old")) as ours:
+        if ours is not None:
+            stored_corpus.drop_named(engine, name, ABANDONED_PATIENCE)
 
 
 @contextmanager
