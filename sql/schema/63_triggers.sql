@@ -52,7 +52,7 @@ END;
 -- Remove the document of a row that has left its key. If there is none, a worker may be indexing the row, and the log
 -- makes it look again.
 CREATE OR REPLACE FUNCTION textsim._remove_or_enqueue(c textsim.corpus, source integer, key text) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF NOT textsim._remove_document(c, source, key) THEN
         PERFORM textsim._enqueue(c.id, source, ARRAY[key]);
@@ -62,7 +62,7 @@ END $$;
 -- Remove the document of the old key of a row whose key changed. A statement may shift keys along a chain, such as
 -- id + 1, so that another row has the old key now. Its trigger may have run: then its document stays.
 CREATE OR REPLACE FUNCTION textsim._leave_key(c textsim.corpus, number integer, old_key text, new_key text) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     source textsim.source := (SELECT s FROM textsim.source s WHERE s.id = number);
     now_there record;

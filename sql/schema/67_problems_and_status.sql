@@ -139,7 +139,7 @@ RETURN coalesce((
 -- Why the changes of an attached table wait although workers run, or for a role that nobody has by chance; or NULL.
 -- The role of the caller decides nothing: what each running worker refuses does.
 CREATE OR REPLACE FUNCTION textsim._refused_by_workers(source textsim.source) RETURNS text
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     workers bigint;
     refusing bigint;

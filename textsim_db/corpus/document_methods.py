@@ -299,6 +299,8 @@ def _records_of_keys(store: Store, keys: list[str]) -> dict[str, int]:
 
 
 def _given_judgement(judgement: Any, place: str) -> judge_pairs.GivenJudgement:
+    if isinstance(judgement, judge_pairs.GivenJudgement):
+        return judgement
     # A str of three characters could be unpacked, too.
     if not isinstance(judgement, tuple | list) or not 3 <= len(judgement) <= 6:
         raise ConfigurationError(
