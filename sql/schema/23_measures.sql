@@ -11,6 +11,62 @@ BEGIN ATOMIC
     FROM (SELECT textsim.shingles(a, unit, n) AS one, textsim.shingles(b, unit, n) AS other) s;
 END;
 
+-- How often text a and text b have each of their words.
+CREATE OR REPLACE FUNCTION textsim._word_counts(a text, b text) RETURNS TABLE (x bigint, y bigint)
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT count(*) FILTER (WHERE first), count(*) FILTER (WHERE NOT first)
+    FROM (
+        SELECT true AS first, pg_catalog.unnest(textsim.words(a)) COLLATE "C" AS word
+        UNION ALL
+        SELECT false AS first, pg_catalog.unnest(textsim.words(b)) COLLATE "C" AS word
+    ) w
+    GROUP BY word;
+END;
+
+-- The least cost of turning the items of one array into the items of the other.
+CREATE OR REPLACE FUNCTION textsim._edit_distance(
+    one text[], other text[], insertion double precision, deletion double precision, substitution double precision)
+RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    items text[] COLLATE "C" := other;
+    -- costs[j] is the cost of turning the items of one, as far as they are read, into the first j - 1 of the other.
+    costs double precision[];
+    diagonal double precision;
+    above double precision;
+    least_cost double precision;
+    item text COLLATE "C";
+BEGIN
+    IF NOT (insertion >= 0 AND deletion >= 0 AND substitution >= 0
+            AND greatest(insertion, deletion, substitution) <= 2147483648) THEN
+        RAISE EXCEPTION 'costs are %, % and %; expected 0 to 2^31', insertion, deletion, substitution
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF cardinality(one)::bigint * cardinality(items) > 25000000 THEN
+        RAISE EXCEPTION 'texts of % and % items are too long to be compared item by item in SQL',
+            cardinality(one), cardinality(items)
+            USING ERRCODE = 'program_limit_exceeded',
+                HINT = 'Compare long texts in Python, with textsim_db.measures.levenshtein.';
+    END IF;
+    costs := ARRAY(SELECT j * insertion FROM generate_series(0, cardinality(items)) j);
+    FOREACH item IN ARRAY one LOOP
+        diagonal := costs[1];
+        least_cost := diagonal + deletion;
+        costs[1] := least_cost;
+        FOR j IN 1 .. cardinality(items) LOOP
+            above := costs[j + 1];
+            IF item <> items[j] THEN
+                diagonal := diagonal + substitution;
+            END IF;
+            least_cost := least(diagonal, above + deletion, least_cost + insertion);
+            costs[j + 1] := least_cost;
+            diagonal := above;
+        END LOOP;
+    END LOOP;
+    RETURN costs[cardinality(items) + 1];
+END $$;
+
 CREATE OR REPLACE FUNCTION textsim.jaccard(a text, b text, unit text, n integer) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN textsim._jaccard(textsim.shingles(a, unit, n), textsim.shingles(b, unit, n));
@@ -53,19 +109,6 @@ RETURN (
 COMMENT ON FUNCTION textsim.dice(text, text, text, integer)
     IS 'Returns the Dice coefficient of two texts, 0 to 1: twice the distinct shingles that both have, divided by the '
     'sum of the shingles of each; 0 if neither has any. unit and n are as in shingles().';
-
--- How often text a and text b have each of their words.
-CREATE OR REPLACE FUNCTION textsim._word_counts(a text, b text) RETURNS TABLE (x bigint, y bigint)
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT count(*) FILTER (WHERE first), count(*) FILTER (WHERE NOT first)
-    FROM (
-        SELECT true AS first, pg_catalog.unnest(textsim.words(a)) COLLATE "C" AS word
-        UNION ALL
-        SELECT false AS first, pg_catalog.unnest(textsim.words(b)) COLLATE "C" AS word
-    ) w
-    GROUP BY word;
-END;
 
 CREATE OR REPLACE FUNCTION textsim.jaccard_of_counts(a text, b text) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -142,49 +185,6 @@ END $$;
 COMMENT ON FUNCTION textsim.lr_norm(text, text, double precision)
     IS 'Returns the L_r distance of the word counts of two texts: the sum of the differences to the power of r, to the '
     'power of 1/r. r is 1 or more; infinity gives the largest difference.';
-
--- The least cost of turning the items of one array into the items of the other.
-CREATE OR REPLACE FUNCTION textsim._edit_distance(
-    one text[], other text[], insertion double precision, deletion double precision, substitution double precision)
-RETURNS double precision
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    items text[] COLLATE "C" := other;
-    -- costs[j] is the cost of turning the items of one, as far as they are read, into the first j - 1 of the other.
-    costs double precision[];
-    diagonal double precision;
-    above double precision;
-    least_cost double precision;
-    item text COLLATE "C";
-BEGIN
-    IF NOT (insertion >= 0 AND deletion >= 0 AND substitution >= 0
-            AND greatest(insertion, deletion, substitution) <= 2147483648) THEN
-        RAISE EXCEPTION 'costs are %, % and %; expected 0 to 2^31', insertion, deletion, substitution
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF cardinality(one)::bigint * cardinality(items) > 25000000 THEN
-        RAISE EXCEPTION 'texts of % and % items are too long to be compared item by item in SQL',
-            cardinality(one), cardinality(items)
-            USING ERRCODE = 'program_limit_exceeded',
-                HINT = 'Compare long texts in Python, with textsim_db.measures.levenshtein.';
-    END IF;
-    costs := ARRAY(SELECT j * insertion FROM generate_series(0, cardinality(items)) j);
-    FOREACH item IN ARRAY one LOOP
-        diagonal := costs[1];
-        least_cost := diagonal + deletion;
-        costs[1] := least_cost;
-        FOR j IN 1 .. cardinality(items) LOOP
-            above := costs[j + 1];
-            IF item <> items[j] THEN
-                diagonal := diagonal + substitution;
-            END IF;
-            least_cost := least(diagonal, above + deletion, least_cost + insertion);
-            costs[j + 1] := least_cost;
-            diagonal := above;
-        END LOOP;
-    END LOOP;
-    RETURN costs[cardinality(items) + 1];
-END $$;
 
 CREATE OR REPLACE FUNCTION textsim.levenshtein(
     a text, b text, insertion double precision DEFAULT 1, deletion double precision DEFAULT 1,

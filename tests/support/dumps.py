@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
@@ -12,7 +13,9 @@ from psycopg import sql
 import textsim_db as ts
 from tests.support.catalog import CATALOG, fetch_sorted, schema_catalog
 from tests.support.roles import FOX, RIGHTS, TEXTS, Stage
-from textsim_db.settings.named_values import ModeName
+
+if TYPE_CHECKING:  # released versions run this module, too
+    from textsim_db.settings.named_values import ModeName
 
 UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 TABLES = (

@@ -299,10 +299,8 @@ def _records_of_keys(store: Store, keys: list[str]) -> dict[str, int]:
 
 
 def _given_judgement(judgement: Any, place: str) -> judge_pairs.GivenJudgement:
-    if isinstance(judgement, judge_pairs.GivenJudgement):
-        return judgement
     # A str of three characters could be unpacked, too.
-    if not isinstance(judgement, tuple | list) or not 3 <= len(judgement) <= 6:
+    if not isinstance(judgement, tuple | list) or not 3 <= len(judgement) <= 7:
         raise ConfigurationError(
             f"{place} is {judgement!r:.100}; expected (a, b, verdict), and if you like note, source and "
             "confidence"
