@@ -34,7 +34,7 @@ BINS = np.linspace(0.5, 1, 11)
 """The similarities between which pairs count together."""
 ROUNDS = 3
 PUBLISHED = {"buckets_ms": 265, "look_ups_ms": 948}
-"""What the articles report for 12,000 documents, on their machine, with signatures given."""
+"""The times that the articles report for 12,000 documents, on their machine, with signatures given."""
 
 Pair: TypeAlias = tuple[int, int]
 Family: TypeAlias = Callable[["Sets", int], Int64Array]
@@ -90,7 +90,7 @@ BY_NAME = {"mod p": family("mod_prime"), "multiply and shift": family("multiply_
 
 
 class Way(NamedTuple):
-    """What a way found, and what it took, in milliseconds of the processor."""
+    """The pairs that a way found, and its milliseconds of the processor."""
 
     found: set[Pair]
     """The pairs that it reports, each with the lower document first."""

@@ -164,7 +164,8 @@ def growth(sizes: Mapping[str, Figures]) -> str:
 def curves(measured: Mapping[str, Figures]) -> str:
     """Return lines and points: which share of the pairs of a similarity shares a bucket.
 
-    A line is the formula, 1 - (1 - s^rows)^bands. A point is what a way of the classic experiment found.
+    A line is the formula, 1 - (1 - s^rows)^bands. A point is a share of pairs that a way of the classic
+    experiment found.
     """
     left, right, top, bottom = 56, WIDTH - 20, TOP, 300
     across, up = _linear(0.5, 1, left, right), _linear(0, 1, bottom, top)

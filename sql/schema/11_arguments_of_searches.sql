@@ -18,7 +18,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN 'negations' = ANY (c.guards) THEN coalesce((c.created_with ->> 'guard_lists')::integer, 1)
     ELSE textsim._guard_lists() END;
 
--- What these functions do not compute as a corpus was built, or NULL.
+-- The part of a corpus that these functions compute in another way than it was built; NULL if there is none.
 CREATE OR REPLACE FUNCTION textsim._other_build(c textsim.corpus) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE

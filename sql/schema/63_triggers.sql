@@ -68,7 +68,7 @@ DECLARE
     now_there record;
     is_written boolean;
 BEGIN
-    -- What a transaction wrote that ended before all that run now is the document of the old row.
+    -- A version whose transaction ended before all that run now is the document of the old row.
     EXECUTE format(
         'SELECT age(d.xmin) <= age(pg_snapshot_xmin(pg_current_snapshot())::xid) FROM textsim.%I d WHERE d.key = $1',
         'document_' || c.id)

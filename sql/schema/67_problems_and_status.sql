@@ -265,7 +265,7 @@ RETURN CASE WHEN EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
         'disabled trigger: textsim worker, textsim reconcile or textsim.index_pending compares it with its documents'
     END;
 
--- Where words of forgotten documents are left: in a corpus that waits for a rebuild, or in one that was replaced.
+-- The tables that still have words of forgotten documents: of a corpus that waits for a rebuild, or that was replaced.
 CREATE OR REPLACE FUNCTION textsim._forgotten_words(c textsim.corpus, OUT is_replaced boolean, OUT note text)
 RETURNS SETOF record
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1

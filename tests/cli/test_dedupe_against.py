@@ -435,7 +435,7 @@ def test_a_week_that_is_added_again_is_counted_once(textsim: Textsim, db: ts.Dat
     db.corpus("known").add("a", "another text")
     db.corpus("known").add("a", hose)
     assert sizes("week.jsonl", "6.jsonl")[0] == [2, 2, 1]
-    # What is forgotten is counted as new.
+    # A forgotten record is counted as new.
     db.corpus("known").forget(["b"], later=True)
     assert sizes("week.jsonl", "7.jsonl")[0] == [3, 3, 1]
     assert db.corpus("known").check() == []

@@ -48,7 +48,7 @@ def test_a_stale_judgement_is_shown_and_holds_again_when_it_is_repeated(db: ts.D
     assert stale(corpus) == [("drill", "hose")]
     corpus.remove(["none"])
 
-    # Who repeats it means the present texts, and replaces nothing that is not seen.
+    # A repeated judgement is about the present texts, and replaces nothing that is not seen.
     with pytest.raises(ts.JudgementExists):
         corpus.judge("hose", "drill", "different")
     assert corpus.judge("hose", "drill", "same")

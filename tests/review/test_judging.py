@@ -57,7 +57,7 @@ def test_a_stale_judgement_is_shown_and_the_pair_waits_again(
     _judge(client, "a", "b", "different")
     assert [j.is_stale for j in chairs.judgements()] == [False, True]
     assert _open_pairs(client) == 2
-    # What is undone is as stale as it was.
+    # An undone judgement is as stale as it was.
     client.post("/undo")
     assert [(j.verdict, j.is_stale) for j in chairs.judgements()] == [
         ("same", True),

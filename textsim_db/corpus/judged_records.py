@@ -73,7 +73,7 @@ class JudgedDocument(NamedTuple):
 
 
 class JudgedDocuments:
-    """What judgements say of documents."""
+    """The judgements of documents."""
 
     def __init__(
         self, judgements: Iterable[JudgedKeys], documents: Mapping[str, Sequence[JudgedDocument]]

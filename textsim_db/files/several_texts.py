@@ -25,7 +25,7 @@ from textsim_db.text.storable_text import is_null, wrong_value
 
 
 class TextsKind(Enum):
-    """What several texts are given as."""
+    """The forms in which several texts are given."""
 
     LIST = auto()
     """Any iterable; the places of the texts name them, from 0 on."""

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 class _Requests:
     """The requests of standard input; one that cannot be read is answered, because its client waits.
 
-    Such a request may have an escaped lone surrogate, which JSON can hold and UTF-8 cannot.
+    A request may have an escaped lone surrogate, which JSON can hold and UTF-8 cannot.
     """
 
     def __init__(self, reading: Any, writing: Any) -> None:

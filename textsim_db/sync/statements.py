@@ -376,7 +376,7 @@ MEND_TRACKED: Final[LiteralString] = """
 /* textsim-db: mend tracked clusters */ SELECT textsim._mend_tracked_{id}({id})
 """
 # A first load builds the index of the band rows at its end.
-# If a table is missing, the update says so.
+# If a table is missing, the update raises an error.
 OUTDATED_CLUSTERS: Final[LiteralString] = """
 /* textsim-db: corpora with outdated clusters */
 SELECT c.id, c.name, w.documents FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
