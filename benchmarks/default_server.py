@@ -79,7 +79,7 @@ def measure(bench: Bench, kind: str, size: int, calls: int) -> Iterator[tuple[st
             for side in sides:
                 ask(side, filled, values | {"other": warm})
             before = [seconds(side) for side in sides]
-            asked = others[:SLOW] if label == "pairs" else others
+            asked = others[:SLOW] if label == "pairs" and size > 1 else others
             for number, other in enumerate(asked):
                 for side in sides[:: -1 if number % 2 else 1]:
                     ask(side, filled, values | {"other": other})
