@@ -257,33 +257,9 @@ BEGIN
     INTO lefts, rights, similarities;
 END $$;
 
--- The nodes that matches lead to from these nodes, and these nodes.
-CREATE OR REPLACE FUNCTION textsim._connected_nodes(seeds integer[]) RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
--- Each round looks its nodes up in the indexes.
-SET enable_seqscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off SET jit = off AS $$
-DECLARE
-    nodes integer[];
-BEGIN
-    WITH RECURSIVE walk AS (
-        SELECT unnest(seeds) AS node
-        UNION
-        SELECT e.node FROM walk w CROSS JOIN LATERAL (
-            SELECT m.b FROM textsim.match m WHERE m.a = w.node
-            UNION ALL SELECT m.a FROM textsim.match m WHERE m.b = w.node
-        ) e (node)
-    )
-    SELECT array_agg(w.node) FROM walk w
-    INTO nodes;
-    RETURN nodes;
-END $$;
-
 -- The documents of nodes, and the representative of each; alone, a document represents itself. All nodes that may
 -- change a cluster of these must be among them or outside, whose own documents are not returned.
--- Nodes are numbered in the order of their first documents, for linkage complete in the order of keys, as by Python.
+-- Nodes are numbered in the order of their first documents.
 -- If the first document of a node is kept, its copies are members of its cluster. Otherwise no copy is kept, but a
 -- later copy may be nearer to a document that was kept meanwhile.
 CREATE OR REPLACE FUNCTION textsim._group_nodes(
@@ -300,13 +276,10 @@ DECLARE
     apart_ends integer[];
     apart integer[];
 BEGIN
-    SELECT array_agg(f.node ORDER BY f.key, f.first), array_agg(f.first ORDER BY f.key, f.first)
+    SELECT array_agg(f.node ORDER BY f.first), array_agg(f.first ORDER BY f.first)
     FROM (
         SELECT k.node, (
-            SELECT n.document_id FROM textsim.node n WHERE n.node = k.node ORDER BY n.document_id LIMIT 1) AS first,
-            CASE WHEN linkage = 'complete' THEN (
-                SELECT min((SELECT d.key FROM textsim.document d WHERE d.id = n.document_id) COLLATE "C")
-                FROM textsim.node n WHERE n.node = k.node) END AS key
+            SELECT n.document_id FROM textsim.node n WHERE n.node = k.node ORDER BY n.document_id LIMIT 1) AS first
         FROM unnest(nodes || outside) k (node)
     ) f
     WHERE f.first IS NOT NULL
@@ -315,9 +288,7 @@ BEGIN
         RETURN;
     END IF;
     WITH node AS MATERIALIZED (
-        SELECT k.id, k.place::integer, k.id IN (SELECT unnest(outside)) AS is_outside,
-            linkage = 'complete' AND coalesce((
-                SELECT r.is_full FROM textsim.crowded r WHERE r.node = k.id), false) AS is_full
+        SELECT k.id, k.place::integer, k.id IN (SELECT unnest(outside)) AS is_outside
         FROM unnest(numbered) WITH ORDINALITY k (id, place)
     ), link AS (
         SELECT least(x.place, y.place) AS x, greatest(x.place, y.place) AS y, m.similarity,
@@ -330,39 +301,28 @@ BEGIN
             WHERE outside <> '{}' AND m.a = ANY (nodes) AND m.b NOT IN (SELECT unnest(nodes))
         ) m
         JOIN node x ON x.id = m.a JOIN node y ON y.id = m.b
-        -- A full node has more matches than are stored. So it is in no complete cluster, except with its copies, and
-        -- with a node that was judged the same.
-        WHERE x.is_full = y.is_full AND (NOT x.is_full OR m.similarity = 1) OR m.similarity = 2
     )
     SELECT array_agg(l.x ORDER BY l.leads_outside) AS lefts, array_agg(l.y ORDER BY l.leads_outside) AS rights,
         array_agg(l.similarity ORDER BY l.leads_outside) AS similarities,
         count(*) FILTER (WHERE NOT l.leads_outside) AS deciding
     FROM link l
     INTO links;
-    IF linkage = 'single' THEN
-        SELECT l.roots INTO roots FROM textsim._single_linkage(
-            links.lefts, links.rights, links.similarities, cardinality(numbered)) l;
-    ELSIF linkage = 'complete' AND links.lefts IS NOT NULL THEN
-        SELECT l.roots INTO roots FROM textsim._complete_linkage(
-            links.lefts, links.rights, links.similarities, cardinality(numbered)) l;
-    ELSE
-        IF textsim._has_verdicts(coalesce(c.origin, c.id)) THEN
-            keys := array(
-                SELECT (
-                    SELECT d.key FROM textsim.document d
-                    WHERE d.id = f.id AND textsim._is_judged(coalesce(c.origin, c.id), d.key))
-                FROM unnest(firsts) WITH ORDINALITY f (id, place) ORDER BY f.place);
-            SELECT a.* INTO apart_ends, apart
-            FROM textsim._apart(c.name, keys, links.lefts, links.rights, links.similarities) a;
-        END IF;
-        -- A node outside stays kept: a judgement may keep it apart from an earlier node that it matches. But a later
-        -- copy of that earlier node may go to it.
-        SELECT l.roots INTO roots FROM textsim._kept_linkage(
-            links.lefts[:links.deciding], links.rights[:links.deciding], links.similarities[:links.deciding],
-            array(SELECT generate_series(1, cardinality(numbered))), apart_ends, apart) l;
+    IF textsim._has_verdicts(coalesce(c.origin, c.id)) THEN
+        keys := array(
+            SELECT (
+                SELECT d.key FROM textsim.document d
+                WHERE d.id = f.id AND textsim._is_judged(coalesce(c.origin, c.id), d.key))
+            FROM unnest(firsts) WITH ORDINALITY f (id, place) ORDER BY f.place);
+        SELECT a.* INTO apart_ends, apart
+        FROM textsim._apart(c.name, keys, links.lefts, links.rights, links.similarities) a;
     END IF;
+    -- A node outside stays kept: a judgement may keep it apart from an earlier node that it matches. But a later
+    -- copy of that earlier node may go to it.
+    SELECT l.roots INTO roots FROM textsim._kept_linkage(
+        links.lefts[:links.deciding], links.rights[:links.deciding], links.similarities[:links.deciding],
+        array(SELECT generate_series(1, cardinality(numbered))), apart_ends, apart) l;
     WITH node AS MATERIALIZED (
-        SELECT k.id, k.first, k.root, k.place::integer, min(k.first) OVER (PARTITION BY k.root) AS lowest
+        SELECT k.id, k.first, k.root, k.place::integer
         FROM unnest(numbered, firsts, roots) WITH ORDINALITY k (id, first, root, place)
     ), kept AS MATERIALIZED (
         SELECT x.id, y.first, l.similarity
@@ -373,13 +333,13 @@ BEGIN
         JOIN node x ON x.place = l.x AND x.root <> x.place
         JOIN node y ON y.place = l.y AND y.root = y.place
         -- A judged document goes where its judgements allow.
-        WHERE linkage = 'kept' AND keys[x.place] IS NULL
+        WHERE keys[x.place] IS NULL
     )
     SELECT array_agg(o.document_id), array_agg(o.representative)
     FROM (
         SELECT DISTINCT ON (n.document_id)
             n.document_id,
-            coalesce(p.first, CASE WHEN linkage = 'kept' THEN r.first ELSE k.lowest END) AS representative
+            coalesce(p.first, r.first) AS representative
         FROM node k
         JOIN node r ON r.place = k.root
         JOIN textsim.node n ON n.node = k.id AND n.node = ANY (nodes)

@@ -3,10 +3,8 @@
 --     _logged_documents  take the ids of changed documents from the log
 --     _hashes_of         read the documents, and hash their words
 --     _move_to_nodes     take these documents out of their nodes, and give each the node of its words
---     _lost_parts        single: find the parts into which clusters fall, because nodes are gone
 --     _store_links       compare new nodes with all others, and store their matches
---     _kept_groups, _joined_groups or _complete_groups
---                        compute the clusters of the documents that may have changed theirs
+--     _kept_groups       compute the clusters of the documents that may have changed theirs
 --     _store_groups      give the clusters their ids, and write members and events
 --
 -- One session at a time updates a corpus. Writers do not wait for it, so a document may change at any moment. Its
@@ -168,23 +166,19 @@ END $$;
 
 -- Bring the clusters of a corpus up to date with changed documents.
 CREATE OR REPLACE FUNCTION textsim._update_batch(
-    c textsim.corpus, linkage text, threshold double precision, logged integer[])
+    c textsim.corpus, threshold double precision, logged integer[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     corpus_origin integer := coalesce(c.origin, c.id);
     hashed record;
     moved record;
-    lost record;
     grouped record;
     gone integer[];
     matches bigint;
 BEGIN
     hashed := textsim._hashes_of(corpus_origin, logged);
     moved := textsim._move_to_nodes(c, logged, hashed.ids, hashed.hashes);
-    IF linkage = 'single' THEN
-        lost := textsim._lost_parts(c, logged, array(SELECT DISTINCT unnest(moved.neighbours)));
-    END IF;
     matches := textsim._store_links(c, threshold, moved.searched);
     IF matches = 0 AND moved.old_nodes IS NULL
         AND (SELECT count(*) FROM textsim.node n WHERE n.node = ANY (moved.nodes)) = cardinality(moved.nodes)
@@ -193,17 +187,9 @@ BEGIN
         -- The documents are new, and no other document is like them.
         RETURN;
     END IF;
-    CASE linkage
-    WHEN 'kept' THEN
-        grouped := textsim._kept_groups(
-            c, logged, moved.nodes || textsim._nodes_after_kept(moved.neighbours, moved.lost_firsts), moved.searched,
-            moved.old_nodes, moved.old_firsts);
-    WHEN 'single' THEN
-        grouped := textsim._joined_groups(logged, moved.nodes, moved.searched, lost.documents, lost.parts);
-    WHEN 'complete' THEN
-        SELECT g.documents, g.representatives, NULL::bigint[] AS clusters, NULL::integer[] AS rests INTO grouped
-        FROM textsim._complete_groups(c, logged, moved.nodes || moved.searched, moved.neighbours) g;
-    END CASE;
+    grouped := textsim._kept_groups(
+        c, logged, moved.nodes || textsim._nodes_after_kept(moved.neighbours, moved.lost_firsts), moved.searched,
+        moved.old_nodes, moved.old_firsts);
     -- A document that is gone, or has no words, is in no cluster.
     gone := array(SELECT unnest(logged) EXCEPT SELECT unnest(grouped.documents));
     PERFORM textsim._store_groups(
@@ -253,8 +239,8 @@ BEGIN
     logged := array(SELECT DISTINCT unnest(logged));
     -- A document that was set aside has another try.
     DELETE FROM textsim.pending p WHERE p.kind = 'failed' AND p.corpus_id = c.id AND p.document_ids <@ logged;
-    EXECUTE format('SELECT textsim.%I($1, $2, $3, $4)', '_update_batch_' || c.id)
-    USING c, tracking.linkage, tracking.threshold, logged;
+    EXECUTE format('SELECT textsim.%I($1, $2, $3)', '_update_batch_' || c.id)
+    USING c, tracking.threshold, logged;
     RETURN cardinality(logged);
 END $$;
 

@@ -194,9 +194,7 @@ SEQUENCES_OF_CORPUS: Final = _sequences("""
 # Integrity of a tracked corpus: its nodes follow from the documents, its matches from the nodes, and its
 # clusters from the matches. Documents that the log names are excused.
 
-TRACKED: Final[LiteralString] = (
-    "SELECT t.linkage, t.threshold FROM textsim.tracked t WHERE t.corpus_id = {id}"
-)
+TRACKED: Final[LiteralString] = "SELECT t.threshold FROM textsim.tracked t WHERE t.corpus_id = {id}"
 TRACKING_SEQUENCES: Final = _sequences("""
     ('textsim.node_' || {id} || '_id_seq', (SELECT max(n.node)::bigint FROM textsim.node_{id} n)),
     ('textsim.cluster_id_seq', greatest(
@@ -314,7 +312,7 @@ WITH changed AS MATERIALIZED (
 ), expected AS MATERIALIZED (
     SELECT e.document_id, e.representative, count(*) OVER (PARTITION BY e.representative) AS size
     FROM textsim._group_nodes_{id}(
-        (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(linkage)s,
+        (SELECT c FROM textsim.corpus c WHERE c.id = {id}), 'kept',
         ARRAY(SELECT DISTINCT n.node FROM textsim.node_{id} n)) g
     CROSS JOIN LATERAL ROWS FROM (
         pg_catalog.unnest(g.documents), pg_catalog.unnest(g.representatives)
