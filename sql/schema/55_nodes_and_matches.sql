@@ -1,4 +1,4 @@
--- The nodes of a tracked corpus, their matches, and the clusters that matches make.
+-- The nodes of a tracked corpus, and their matches.
 
 -- The hash of the words and the part of a document, given by its word ids or its normal form.
 -- A copy that has word ids, of a document that is stored as text, gets a node of its own, and the two nodes match. So
@@ -63,28 +63,20 @@ BEGIN
 END $$;
 
 -- Take changed documents out of their nodes, and give the stored ones, with their hashes, new nodes.
--- nodes: those that lost or got a document; searched: those of them whose matches must be found;
--- old_nodes, old_firsts: the nodes before, and the first document of each;
--- neighbours, lost_firsts: the nodes that lost a match with a node that is gone, and its first document.
+-- changed: the nodes that lost or got a document, and those that followed a node that is gone; searched: the nodes
+-- whose matches must be found; old_nodes, old_firsts: the nodes that lost documents, and the first that each had.
 CREATE OR REPLACE FUNCTION textsim._move_to_nodes(
-    c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT nodes integer[], OUT searched integer[],
-    OUT old_nodes integer[], OUT old_firsts integer[], OUT neighbours integer[], OUT lost_firsts integer[])
+    c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT changed integer[], OUT searched integer[],
+    OUT old_nodes integer[], OUT old_firsts integer[])
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
 SET jit = off AS $$
 DECLARE
-    left_nodes integer[];  -- the nodes that are left without documents
-    changed integer[];
+    left_behind integer[] := '{}';  -- the nodes of which a node that is gone was the kept one, perhaps
+    bereft integer[] := '{}';  -- the crowded nodes that must be compared again
 BEGIN
-    SELECT array_agg(o.node), array_agg(o.first)
-    FROM (
-        SELECT n.node, (
-            SELECT f.document_id FROM textsim.node f WHERE f.node = n.node ORDER BY f.document_id LIMIT 1) AS first
-        FROM textsim.node n WHERE n.document_id = ANY (documents) GROUP BY n.node
-    ) o
-    INTO old_nodes, old_firsts;
-    IF old_nodes IS NOT NULL THEN
-        DELETE FROM textsim.node n WHERE n.document_id = ANY (documents);
-    END IF;
+    old_nodes := array(SELECT DISTINCT n.node FROM textsim.node n WHERE n.document_id = ANY (documents));
+    old_firsts := textsim._first_documents(old_nodes);
+    DELETE FROM textsim.node n WHERE n.document_id = ANY (documents);
     WITH document AS MATERIALIZED (SELECT h.id, h.hash FROM unnest(ids, hashes) h (id, hash)),
     node AS MATERIALIZED (
         SELECT h.hash, coalesce(
@@ -94,44 +86,58 @@ BEGIN
     )
     INSERT INTO textsim.node (document_id, node, words_hash)
     SELECT d.id, n.node, d.hash FROM document d JOIN node n ON n.hash = d.hash;
-    IF old_nodes IS NOT NULL THEN
-        left_nodes := array(
-            SELECT o FROM unnest(old_nodes) o
-            WHERE (SELECT n.node FROM textsim.node n WHERE n.node = o LIMIT 1) IS NULL);
-        WITH gone AS (
-            DELETE FROM textsim.match m
-            WHERE m.a = ANY (left_nodes) OR m.b = ANY (left_nodes)
-            RETURNING m.a, m.b
-        )
-        SELECT array_agg(e.node), array_agg(o.first)
-        FROM gone g CROSS JOIN LATERAL (VALUES (g.a, g.b), (g.b, g.a)) e (node, other)
-        JOIN unnest(old_nodes, old_firsts) o (node, first) ON o.node = e.other
-        WHERE e.node NOT IN (SELECT unnest(left_nodes))
-        INTO neighbours, lost_firsts;
-        DELETE FROM textsim.crowded k WHERE k.node = ANY (left_nodes);
+    IF old_nodes <> '{}' THEN
+        SELECT r.* INTO left_behind, bereft FROM textsim._remove_empty_nodes(old_nodes, old_firsts) r;
     END IF;
-    SELECT coalesce(array_agg(DISTINCT n.node), '{}') FROM textsim.node n
-    WHERE n.document_id = ANY (documents) OR n.node = ANY (old_nodes)
-    INTO nodes;
-    -- The node of a document that was processed before, and has not changed since, has all its matches.
-    changed := documents || textsim._logged_ids(c.id);
-    SELECT coalesce(array_agg(k.node), '{}')
-    FROM (SELECT DISTINCT n.node FROM textsim.node n WHERE n.document_id = ANY (documents)) k
-    WHERE (
-        SELECT n.node FROM textsim.node n
-        WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest(changed)) LIMIT 1) IS NULL
-    INTO searched;
-    IF neighbours IS NOT NULL THEN
+    changed := left_behind || array(
+        SELECT DISTINCT n.node FROM textsim.node n
+        WHERE n.document_id = ANY (documents) OR n.node = ANY (old_nodes));
+    searched := bereft || array(
+        SELECT unnest(textsim._unsearched_nodes(c, documents)) EXCEPT SELECT unnest(bereft));
+END $$;
+
+-- The nodes of documents whose matches are not stored.
+-- The node of a document that was processed before, and has not changed since, has all its matches.
+CREATE OR REPLACE FUNCTION textsim._unsearched_nodes(c textsim.corpus, documents integer[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
+DECLARE
+    not_processed integer[] := documents || textsim._logged_ids(c.id);
+BEGIN
+    RETURN array(
+        SELECT k.node
+        FROM (SELECT DISTINCT n.node FROM textsim.node n WHERE n.document_id = ANY (documents)) k
+        WHERE (
+            SELECT n.node FROM textsim.node n
+            WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest(not_processed)) LIMIT 1) IS NULL);
+END $$;
+
+-- Remove the matches of the nodes that have no documents any more; firsts: the first document that each node had.
+-- followers: the nodes with documents that may have followed one of them; bereft: the crowded nodes that have lost so
+-- many matches that they are compared again.
+CREATE OR REPLACE FUNCTION textsim._remove_empty_nodes(
+    nodes integer[], firsts integer[], OUT followers integer[], OUT bereft integer[])
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
+DECLARE
+    gone integer[] := array(
+        SELECT k FROM unnest(nodes) k WHERE (SELECT n.node FROM textsim.node n WHERE n.node = k LIMIT 1) IS NULL);
+    kept record;
+BEGIN
+    SELECT array_agg(k.node) AS nodes, array_agg(k.first) AS firsts
+    FROM unnest(nodes, firsts, textsim._are_kept(firsts)) k (node, first, is_kept)
+    WHERE k.is_kept AND k.node IN (SELECT unnest(gone))
+    INTO kept;
+    followers := coalesce(textsim._later_neighbours(kept.nodes, kept.firsts, false), '{}');
+    DELETE FROM textsim.crowded k WHERE k.node = ANY (gone);
+    WITH lost AS (
+        DELETE FROM textsim.match m WHERE m.a = ANY (gone) OR m.b = ANY (gone) RETURNING m.a, m.b
+    ), crowded AS (
         UPDATE textsim.crowded k SET lost = k.lost + l.lost
-        FROM (SELECT l.node, count(*) AS lost FROM unnest(neighbours) l (node) GROUP BY l.node) l
-        WHERE k.node = l.node;
-        -- A crowded node may have other matches than those that it has lost.
-        WITH emptied AS (
-            DELETE FROM textsim.crowded k
-            WHERE k.node = ANY (neighbours) AND k.lost >= textsim._most_compared() / 2 RETURNING k.node
-        )
-        SELECT searched || array_agg(e.node) FROM emptied e WHERE e.node NOT IN (SELECT unnest(searched)) INTO searched;
-    END IF;
+        FROM (SELECT n.node, count(*) AS lost FROM lost o CROSS JOIN unnest(ARRAY[o.a, o.b]) n (node) GROUP BY n.node) l
+        WHERE k.node = l.node RETURNING k.node, k.lost
+    )
+    SELECT coalesce(array_agg(k.node), '{}') FROM crowded k WHERE k.lost >= textsim._most_compared() / 2 INTO bereft;
 END $$;
 
 -- With how many earlier candidates a node is compared: half of them the earliest, which are most likely kept, and half
@@ -255,96 +261,4 @@ BEGIN
         OFFSET 0  -- so that each node is looked up once
     ) o
     INTO lefts, rights, similarities;
-END $$;
-
--- The documents of nodes, and the representative of each; alone, a document represents itself. All nodes that may
--- change a cluster of these must be among them or outside, whose own documents are not returned.
--- Nodes are numbered in the order of their first documents.
--- If the first document of a node is kept, its copies are members of its cluster. Otherwise no copy is kept, but a
--- later copy may be nearer to a document that was kept meanwhile.
-CREATE OR REPLACE FUNCTION textsim._group_nodes(
-    c textsim.corpus, linkage text, nodes integer[], outside integer[] DEFAULT '{}', OUT documents integer[],
-    OUT representatives integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
-SET jit = off AS $$
-DECLARE
-    numbered integer[];
-    firsts integer[];
-    links record;
-    roots integer[];
-    keys text[];  -- by numbered node: the key of its document, if that is judged
-    apart_ends integer[];
-    apart integer[];
-BEGIN
-    SELECT array_agg(f.node ORDER BY f.first), array_agg(f.first ORDER BY f.first)
-    FROM (
-        SELECT k.node, (
-            SELECT n.document_id FROM textsim.node n WHERE n.node = k.node ORDER BY n.document_id LIMIT 1) AS first
-        FROM unnest(nodes || outside) k (node)
-    ) f
-    WHERE f.first IS NOT NULL
-    INTO numbered, firsts;
-    IF numbered IS NULL THEN
-        RETURN;
-    END IF;
-    WITH node AS MATERIALIZED (
-        SELECT k.id, k.place::integer, k.id IN (SELECT unnest(outside)) AS is_outside
-        FROM unnest(numbered) WITH ORDINALITY k (id, place)
-    ), link AS (
-        SELECT least(x.place, y.place) AS x, greatest(x.place, y.place) AS y, m.similarity,
-            CASE WHEN x.place > y.place THEN x.is_outside ELSE y.is_outside END AS leads_outside
-        FROM (
-            -- Most nodes have many matches with later nodes only.
-            SELECT m.* FROM textsim.match m WHERE m.b = ANY (nodes)
-            UNION ALL
-            SELECT m.* FROM textsim.match m
-            WHERE outside <> '{}' AND m.a = ANY (nodes) AND m.b NOT IN (SELECT unnest(nodes))
-        ) m
-        JOIN node x ON x.id = m.a JOIN node y ON y.id = m.b
-    )
-    SELECT array_agg(l.x ORDER BY l.leads_outside) AS lefts, array_agg(l.y ORDER BY l.leads_outside) AS rights,
-        array_agg(l.similarity ORDER BY l.leads_outside) AS similarities,
-        count(*) FILTER (WHERE NOT l.leads_outside) AS deciding
-    FROM link l
-    INTO links;
-    IF textsim._has_verdicts(coalesce(c.origin, c.id)) THEN
-        keys := array(
-            SELECT (
-                SELECT d.key FROM textsim.document d
-                WHERE d.id = f.id AND textsim._is_judged(coalesce(c.origin, c.id), d.key))
-            FROM unnest(firsts) WITH ORDINALITY f (id, place) ORDER BY f.place);
-        SELECT a.* INTO apart_ends, apart
-        FROM textsim._apart(c.name, keys, links.lefts, links.rights, links.similarities) a;
-    END IF;
-    -- A node outside stays kept: a judgement may keep it apart from an earlier node that it matches. But a later
-    -- copy of that earlier node may go to it.
-    SELECT l.roots INTO roots FROM textsim._kept_linkage(
-        links.lefts[:links.deciding], links.rights[:links.deciding], links.similarities[:links.deciding],
-        array(SELECT generate_series(1, cardinality(numbered))), apart_ends, apart) l;
-    WITH node AS MATERIALIZED (
-        SELECT k.id, k.first, k.root, k.place::integer
-        FROM unnest(numbered, firsts, roots) WITH ORDINALITY k (id, first, root, place)
-    ), kept AS MATERIALIZED (
-        SELECT x.id, y.first, l.similarity
-        FROM (
-            SELECT unnest(links.lefts) AS x, unnest(links.rights) AS y, unnest(links.similarities) AS similarity
-            UNION ALL SELECT unnest(links.rights), unnest(links.lefts), unnest(links.similarities)
-        ) l
-        JOIN node x ON x.place = l.x AND x.root <> x.place
-        JOIN node y ON y.place = l.y AND y.root = y.place
-        -- A judged document goes where its judgements allow.
-        WHERE keys[x.place] IS NULL
-    )
-    SELECT array_agg(o.document_id), array_agg(o.representative)
-    FROM (
-        SELECT DISTINCT ON (n.document_id)
-            n.document_id,
-            coalesce(p.first, r.first) AS representative
-        FROM node k
-        JOIN node r ON r.place = k.root
-        JOIN textsim.node n ON n.node = k.id AND n.node = ANY (nodes)
-        LEFT JOIN kept p ON p.id = k.id AND p.first < n.document_id
-        ORDER BY n.document_id, p.similarity DESC, p.first
-    ) o
-    INTO documents, representatives;
 END $$;

@@ -64,7 +64,7 @@ END $do$;
 ALTER TABLE textsim.tracked DROP CONSTRAINT tracked_linkage_check,
     ADD CONSTRAINT tracked_linkage_check CHECK (linkage = 'kept');
 
--- What computed them, and the functions of tracked corpora that have other arguments now, with the copies of each corpus.
+-- What computed them, and functions that have other arguments or another result now, with the copies of each corpus.
 DO $do$
 DECLARE
     function regprocedure;
@@ -73,7 +73,8 @@ BEGIN
         SELECT p.oid FROM pg_proc p
         WHERE p.pronamespace = 'textsim'::regnamespace AND regexp_replace(p.proname, '_[0-9]+$', '') = ANY (ARRAY[
             '_connected_nodes', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters',
-            '_touching_nodes', '_regrouped_nodes', '_complete_groups', '_update_batch'])
+            '_touching_nodes', '_regrouped_nodes', '_complete_groups', '_nodes_after_kept', '_followers',
+            '_move_to_nodes', '_kept_groups', '_store_groups', '_update_batch'])
     LOOP
         EXECUTE format('DROP FUNCTION %s', function);
     END LOOP;

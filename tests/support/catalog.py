@@ -32,8 +32,8 @@ WALKS_INDEX = re.compile(
 """Matches functions that walk the log, or expired documents, in the order of an index."""
 
 WITHOUT_NESTED_LOOPS = re.compile(
-    r"(?:textsim\.)?(?:_move_to_nodes|_group_nodes|_nodes_after_kept|_kept_neighbours|_followers|_kept_groups"
-    r"|_store_groups|_judged_links|_with_judged|_place_judged|_unequal_keys)(?:_\d+)?\(|(?:textsim\.)?_candidates_\d+\("
+    r"(?:textsim\.)?(?:_move_to_nodes|_unsearched_nodes|_remove_empty_nodes|_first_documents|_are_kept|_kept_neighbours|_later_neighbours"
+    r"|_group_nodes|_followed_otherwise|_kept_groups|_store_groups|_end_clusters|_judged_links|_with_judged|_place_judged|_unequal_keys)(?:_\d+)?\(|(?:textsim\.)?_candidates_\d+\("
 )
 """Matches functions of tracked clusters and of searches, in which the sizes of CTEs are guessed."""
 
