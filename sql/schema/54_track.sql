@@ -198,9 +198,9 @@ RETURNS TABLE (name text, statement text, body text)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 25
 BEGIN ATOMIC
     SELECT f.name, f.statement, f.body FROM textsim._functions_like(ARRAY[
-        '_hashes_of', '_move_to_nodes', '_find_matches', '_judged_links', '_with_judged', '_find_links',
-        '_store_links', '_place_judged', '_unsearched_nodes', '_remove_empty_nodes', '_first_documents', '_are_kept',
-        '_kept_neighbours', '_later_neighbours', '_group_nodes', '_followed_otherwise', '_kept_groups',
+        '_hashes_of', '_move_to_nodes', '_find_candidates', '_find_matches', '_judged_links', '_with_judged',
+        '_find_links', '_store_links', '_place_judged', '_unsearched_nodes', '_remove_empty_nodes', '_first_documents',
+        '_are_kept', '_kept_neighbours', '_later_neighbours', '_group_nodes', '_followed_otherwise', '_kept_groups',
         '_store_groups', '_end_clusters', '_update_batch', '_log_whole_clusters', '_mend_tracked'], $1) f;
 END;
 

@@ -151,16 +151,15 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 200;
 CREATE OR REPLACE FUNCTION textsim._most_read() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1000;
 
--- The matches of nodes, found anew: pairs of nodes, the lower id first, and their similarities.
--- crowded: the nodes that were compared with some of their candidates only; full_nodes: those that have too many.
--- STABLE, so its statements see the same: the documents as they are when the log has no entries for them.
-CREATE OR REPLACE FUNCTION textsim._find_matches(
-    c textsim.corpus, threshold double precision, nodes integer[], OUT lefts integer[], OUT rights integer[],
-    OUT similarities double precision[], OUT crowded integer[], OUT full_nodes integer[])
+-- The candidates that nodes are compared with: pairs of documents, one of each node, and how many shingles both have.
+-- full_nodes: the nodes with too many earlier candidates; cut: those of which a bucket has too many documents.
+-- STABLE, so its statement sees the documents as they are when the log has no entries for them.
+CREATE OR REPLACE FUNCTION textsim._find_candidates(
+    c textsim.corpus, threshold double precision, nodes integer[], OUT xs integer[], OUT ys integer[],
+    OUT shingles integer[], OUT full_nodes integer[], OUT cut integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     changed integer[] := textsim._logged_ids(c.id);
-    candidates record;
 BEGIN
     WITH searching AS MATERIALIZED (
         SELECT DISTINCT ON (n.node) n.node, d.id, d.shingle_count, d.part, d.guard,
@@ -204,52 +203,58 @@ BEGIN
                 m.shared, m.shingle_count, d.shingle_count, CASE WHEN c.bands IS NULL THEN c.threshold END)
             AND textsim._may_reach(m.shingle_count, d.shingle_count, threshold)
         ORDER BY m.node, n.node, d.id
-    )
-    SELECT array_agg(k.node) AS nodes, array_agg(k.other) AS others, array_agg(k.x) AS xs, array_agg(k.y) AS ys,
-        array_agg(k.shared) AS shared, array_agg(k.shingles) AS shingles, array(
-            SELECT s.node FROM searching s
-            -- Few nodes meet as many documents as are read. CASE, because the buckets of all nodes would be read first.
-            WHERE CASE WHEN s.node IN (
-                    SELECT m.node FROM meeting m GROUP BY m.node HAVING count(*) >= textsim._most_read() - 1)
-                THEN EXISTS (
-                    SELECT FROM unnest(s.buckets) q (bucket)
-                    WHERE (
-                        SELECT count(*) FROM (
-                            SELECT FROM textsim.band r WHERE r.bucket = q.bucket LIMIT textsim._most_read() + 1) r
-                    ) > textsim._most_read()) END) AS cut
-    FROM candidate k
-    INTO candidates;
-    full_nodes := array(
-        SELECT k.node FROM unnest(candidates.nodes, candidates.xs, candidates.ys) k (node, x, y)
-        WHERE k.y < k.x GROUP BY k.node HAVING count(*) > textsim._most_compared());
-    crowded := array(SELECT unnest(full_nodes) UNION SELECT unnest(candidates.cut));
-    IF full_nodes <> '{}' THEN
-        SELECT array_agg(k.node) AS nodes, array_agg(k.other) AS others, array_agg(k.x) AS xs, array_agg(k.y) AS ys,
-            array_agg(k.shared) AS shared, array_agg(k.shingles) AS shingles
-        FROM (
-            SELECT k.*, 2 * least(
-                row_number() OVER (PARTITION BY k.node, k.y < k.x ORDER BY k.y),
-                row_number() OVER (PARTITION BY k.node, k.y < k.x ORDER BY k.shared DESC, k.y)) AS place
-            FROM unnest(
-                candidates.nodes, candidates.others, candidates.xs, candidates.ys, candidates.shared,
-                candidates.shingles) k (node, other, x, y, shared, shingles)
-        ) k
+    ), counted AS MATERIALIZED (
+        SELECT k.*, k.y < k.x AS is_earlier,
+            count(*) FILTER (WHERE k.y < k.x) OVER (PARTITION BY k.node) > textsim._most_compared() AS is_full
+        FROM candidate k
+    ), ranked AS (
+        SELECT k.node, k.other, k.x, k.y, k.shingles, least(
+            row_number() OVER (PARTITION BY k.node ORDER BY k.y),
+            row_number() OVER (PARTITION BY k.node ORDER BY k.shared DESC, k.y)) AS place
+        FROM counted k WHERE k.is_full AND k.is_earlier
+    ), compared AS (
+        SELECT r.node, r.other, r.x, r.y, r.shingles FROM ranked r WHERE 2 * r.place <= textsim._most_compared()
+        UNION ALL
         -- The later node of a pair decides.
-        WHERE k.y < k.x AND k.place <= textsim._most_compared()
-            OR CASE WHEN k.y < k.x THEN k.node ELSE k.other END NOT IN (SELECT unnest(full_nodes))
-        INTO candidates;
-    END IF;
-    WITH pair AS (
-        SELECT DISTINCT ON (least(k.node, k.other), greatest(k.node, k.other))
-            k.x, k.y, k.shingles
-        FROM unnest(candidates.nodes, candidates.others, candidates.xs, candidates.ys, candidates.shingles)
-            k (node, other, x, y, shingles)
-    ), batch AS (
+        SELECT k.node, k.other, k.x, k.y, k.shingles FROM counted k
+        WHERE CASE WHEN k.is_earlier THEN k.node ELSE k.other END NOT IN (SELECT f.node FROM counted f WHERE f.is_full)
+    ), pair AS (
+        SELECT DISTINCT ON (least(k.node, k.other), greatest(k.node, k.other)) k.x, k.y, k.shingles FROM compared k
+    )
+    SELECT p.*, array(SELECT DISTINCT f.node FROM counted f WHERE f.is_full), array(
+        SELECT s.node FROM searching s
+        -- Few nodes meet as many documents as are read. CASE, because the buckets of all nodes would be read first.
+        WHERE CASE WHEN s.node IN (
+                SELECT m.node FROM meeting m GROUP BY m.node HAVING count(*) >= textsim._most_read() - 1)
+            THEN EXISTS (
+                SELECT FROM unnest(s.buckets) q (bucket)
+                WHERE (
+                    SELECT count(*) FROM (
+                        SELECT FROM textsim.band r WHERE r.bucket = q.bucket LIMIT textsim._most_read() + 1) r
+                ) > textsim._most_read()) END)
+    FROM (SELECT array_agg(p.x), array_agg(p.y), array_agg(p.shingles) FROM pair p) p
+    INTO xs, ys, shingles, full_nodes, cut;
+END $$;
+
+-- The matches of nodes, found anew: pairs of nodes, the lower id first, and their similarities.
+-- crowded: the nodes that were compared with some of their candidates only; full_nodes: those that have too many.
+-- STABLE, as _find_candidates is, so both see the same.
+CREATE OR REPLACE FUNCTION textsim._find_matches(
+    c textsim.corpus, threshold double precision, nodes integer[], OUT lefts integer[], OUT rights integer[],
+    OUT similarities double precision[], OUT crowded integer[], OUT full_nodes integer[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    candidates record := textsim._find_candidates(c, threshold, nodes);
+BEGIN
+    full_nodes := candidates.full_nodes;
+    crowded := array(SELECT unnest(full_nodes) UNION SELECT unnest(candidates.cut));
+    -- So many pairs at once that they have some 400,000 shingles.
+    WITH batch AS (
         SELECT array_agg(b.x) AS xs, array_agg(b.y) AS ys
         FROM (
             SELECT p.x, p.y,
                 sum(p.shingles) OVER (ORDER BY p.x, p.y ROWS UNBOUNDED PRECEDING) / 400000 AS number
-            FROM pair p
+            FROM unnest(candidates.xs, candidates.ys, candidates.shingles) p (x, y, shingles)
         ) b
         GROUP BY b.number
     )

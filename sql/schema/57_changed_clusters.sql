@@ -85,10 +85,10 @@ DECLARE
     -- By place of a node in the order in which nodes are considered:
     ordered integer[];  -- its id
     firsts integer[];  -- its first document
-    are_outside boolean[];
     keys text[];  -- the key of its document, if that was judged
     kept integer[];  -- the place of the kept node that it goes to; its own if it is kept
-    -- By match: the places of its two nodes, and its similarity.
+    -- By match: earlier and later, the places of its nodes, and similarities; by match whose later node is outside:
+    -- the same, as outer_earlier, outer_later and outer_similarities.
     matches record;
     -- The nodes that were judged different, as _apart() returns them.
     apart_ends integer[];
@@ -101,19 +101,28 @@ BEGIN
     IF ordered IS NULL THEN
         RETURN;
     END IF;
-    are_outside := array(
-        SELECT o.id IN (SELECT unnest(outside)) FROM unnest(ordered) WITH ORDINALITY o (id, place) ORDER BY o.place);
-    WITH node AS MATERIALIZED (SELECT o.id, o.place::integer FROM unnest(ordered) WITH ORDINALITY o (id, place))
-    SELECT array_agg(least(x.place, y.place)) AS earlier, array_agg(greatest(x.place, y.place)) AS later,
-        array_agg(m.similarity) AS similarities
-    FROM (
-        -- Most nodes have many matches with later nodes only.
-        SELECT m.* FROM textsim.match m WHERE m.b = ANY (nodes)
-        UNION ALL
-        SELECT m.* FROM textsim.match m
-        WHERE outside <> '{}' AND m.a = ANY (nodes) AND m.b NOT IN (SELECT unnest(nodes))
-    ) m
-    JOIN node x ON x.id = m.a JOIN node y ON y.id = m.b
+    WITH node AS MATERIALIZED (
+        SELECT o.id, o.place::integer, o.id IN (SELECT unnest(outside)) AS is_outside
+        FROM unnest(ordered) WITH ORDINALITY o (id, place)
+    ), match AS (
+        SELECT least(x.place, y.place) AS earlier, greatest(x.place, y.place) AS later, m.similarity,
+            CASE WHEN x.place > y.place THEN x.is_outside ELSE y.is_outside END AS is_outer
+        FROM (
+            -- Most nodes have many matches with later nodes only.
+            SELECT m.* FROM textsim.match m WHERE m.b = ANY (nodes)
+            UNION ALL
+            SELECT m.* FROM textsim.match m
+            WHERE outside <> '{}' AND m.a = ANY (nodes) AND m.b NOT IN (SELECT unnest(nodes))
+        ) m
+        JOIN node x ON x.id = m.a JOIN node y ON y.id = m.b
+    )
+    SELECT array_agg(m.earlier) FILTER (WHERE NOT m.is_outer) AS earlier,
+        array_agg(m.later) FILTER (WHERE NOT m.is_outer) AS later,
+        array_agg(m.similarity) FILTER (WHERE NOT m.is_outer) AS similarities,
+        array_agg(m.earlier) FILTER (WHERE m.is_outer) AS outer_earlier,
+        array_agg(m.later) FILTER (WHERE m.is_outer) AS outer_later,
+        array_agg(m.similarity) FILTER (WHERE m.is_outer) AS outer_similarities
+    FROM match m
     INTO matches;
     IF textsim._has_verdicts(coalesce(c.origin, c.id)) THEN
         keys := array(
@@ -122,21 +131,15 @@ BEGIN
                 WHERE d.id = f.id AND textsim._is_judged(coalesce(c.origin, c.id), d.key))
             FROM unnest(firsts) WITH ORDINALITY f (id, place) ORDER BY f.place);
         SELECT a.* INTO apart_ends, apart
-        FROM textsim._apart(c.name, keys, matches.earlier, matches.later, matches.similarities) a;
+        FROM textsim._apart(
+            c.name, keys, matches.earlier || matches.outer_earlier, matches.later || matches.outer_later,
+            matches.similarities || matches.outer_similarities) a;
     END IF;
-    -- A node outside stays kept, also if it matches an earlier kept node: a judgement may keep the two apart. So only
-    -- matches with a later node of these decide.
-    SELECT l.roots
-    FROM (
-        SELECT array_agg(m.earlier) AS earlier, array_agg(m.later) AS later,
-            array_agg(m.similarity) AS similarities
-        FROM unnest(matches.earlier, matches.later, matches.similarities) m (earlier, later, similarity)
-        WHERE NOT are_outside[m.later]
-    ) m
-    CROSS JOIN LATERAL textsim._kept_linkage(
-        m.earlier, m.later, m.similarities, array(SELECT generate_series(1, cardinality(ordered))),
-        apart_ends, apart) l
-    INTO kept;
+    -- A node outside stays kept, also if it matches an earlier kept node: a judgement may keep the two apart. So
+    -- matches whose later node is outside do not decide.
+    SELECT l.roots INTO kept FROM textsim._kept_linkage(
+        matches.earlier, matches.later, matches.similarities,
+        array(SELECT generate_series(1, cardinality(ordered))), apart_ends, apart) l;
     -- A document goes to the most similar of the nodes that were kept before it was added. So a later copy may be
     -- nearer to a document that was kept meanwhile. A judged document goes where its judgements allow.
     WITH node AS MATERIALIZED (
@@ -147,6 +150,8 @@ BEGIN
         FROM (
             SELECT unnest(matches.earlier) AS x, unnest(matches.later) AS y, unnest(matches.similarities) AS similarity
             UNION ALL SELECT unnest(matches.later), unnest(matches.earlier), unnest(matches.similarities)
+            UNION ALL
+            SELECT unnest(matches.outer_earlier), unnest(matches.outer_later), unnest(matches.outer_similarities)
         ) m
         JOIN node x ON x.place = m.x AND x.kept <> x.place
         JOIN node y ON y.place = m.y AND y.kept = y.place
