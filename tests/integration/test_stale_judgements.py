@@ -17,8 +17,6 @@ from tests.support.ways_to_write import NEAR, WAYS
 from textsim_db.compare.match_rule import form_hash, is_stale
 from textsim_db.text.tokens import normal_form
 
-LINKAGES = ["kept", "single", "complete"]
-
 
 def stale(corpus: ts.Corpus) -> list[tuple[str, str]]:
     return [(each.a, each.b) for each in corpus.judgements() if each.is_stale]
@@ -143,7 +141,7 @@ def test_all_clusters_follow_changed_texts(
             SELECT array_agg(key ORDER BY key COLLATE "C")
             FROM textsim.clusters('c', 0.5, %s, judgements => true) GROUP BY cluster
         """
-        for linkage in LINKAGES:
+        for linkage in ts.Linkage:
             in_python = corpus.clusters(0.5, linkage=linkage, judgements=True)
             in_sql: Any = connection.execute(query, [linkage]).fetchall()
             assert sorted(each.keys for each in in_python) == sorted(

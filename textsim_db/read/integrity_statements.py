@@ -328,12 +328,12 @@ FULL JOIN (SELECT e.* FROM expected e WHERE e.size > 1) e ON e.document_id = s.d
 LEFT JOIN {document} d ON d.id = coalesce(s.document_id, e.document_id)
 WHERE (s.representative, s.size) IS DISTINCT FROM (e.representative, e.size)
     AND (s.cluster IS NULL OR s.cluster NOT IN (SELECT k.cluster FROM changed k))
-    -- With linkage kept a judgement of a waiting document may decide where others go.
-    AND NOT (%(linkage)s = 'kept' AND EXISTS (
+    -- A judgement of a waiting document may decide where others go.
+    AND NOT EXISTS (
         SELECT FROM textsim.corpus c
         CROSS JOIN pg_catalog.unnest(textsim._logged_ids({id})) i (id) JOIN {document} w ON w.id = i.id
         WHERE c.id = {id} AND textsim._has_verdicts(coalesce(c.origin, c.id))
-            AND textsim._is_judged(coalesce(c.origin, c.id), w.key)))
+            AND textsim._is_judged(coalesce(c.origin, c.id), w.key))
 UNION ALL
 SELECT 'cluster ' || c.id, 'it has no members' FROM textsim.cluster_{id} c
 WHERE NOT EXISTS (SELECT FROM textsim.member_{id} m WHERE m.cluster = c.id)
