@@ -257,8 +257,7 @@ COMMENT ON TABLE textsim.boilerplate IS 'The boilerplate of corpora, learned by 
 -- match_N, which take their columns and comments from these patterns.
 CREATE TABLE IF NOT EXISTS textsim.tracked (
     corpus_id integer PRIMARY KEY REFERENCES textsim.corpus ON DELETE CASCADE,  -- the tracked corpus
-    -- how matches make clusters: kept, single or complete
-    linkage text NOT NULL CHECK (linkage IN ('kept', 'single', 'complete')),
+    linkage text NOT NULL CHECK (linkage = 'kept'),  -- how matches make clusters
     threshold double precision NOT NULL CHECK (threshold > 0 AND threshold <= 1),  -- least similarity of a match
     -- queue: a worker updates the clusters; inline: the transaction that writes documents updates them
     mode text NOT NULL CHECK (mode IN ('queue', 'inline')),
@@ -291,7 +290,7 @@ COMMENT ON TABLE textsim.match
 CREATE TABLE IF NOT EXISTS textsim.crowded (
     node integer NOT NULL,  -- id of the node
     -- whether it has more earlier candidates than it was compared with; otherwise a bucket has more documents
-    -- than are read. With linkage complete, a full node is in no cluster but that of its own documents
+    -- than are read
     is_full boolean NOT NULL,
     lost integer NOT NULL DEFAULT 0  -- how many matches it has lost since then; if they are many, it is compared again
 );
@@ -308,8 +307,7 @@ COMMENT ON TABLE textsim.member
 
 CREATE TABLE IF NOT EXISTS textsim.cluster (
     id bigint NOT NULL,  -- id of the cluster, never used again
-    -- the document that stands for the cluster: with linkage kept the document that is kept, otherwise the first
-    representative integer NOT NULL,
+    representative integer NOT NULL,  -- the document that is kept
     size integer NOT NULL,  -- number of its members
     CHECK (size > 1)
 );

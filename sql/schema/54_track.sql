@@ -198,12 +198,10 @@ RETURNS TABLE (name text, statement text, body text)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 25
 BEGIN ATOMIC
     SELECT f.name, f.statement, f.body FROM textsim._functions_like(ARRAY[
-        '_hashes_of', '_move_to_nodes', '_find_matches', '_judged_links', '_with_judged', '_find_links',
-        '_store_links', '_place_judged', '_connected_nodes', '_group_nodes', '_nodes_after_kept',
-        '_kept_neighbours', '_followers',
-        '_kept_groups', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters', '_touching_nodes',
-        '_regrouped_nodes', '_complete_groups', '_store_groups', '_update_batch',
-        '_log_whole_clusters', '_mend_tracked'], $1) f;
+        '_hashes_of', '_move_to_nodes', '_find_candidates', '_find_matches', '_judged_links', '_with_judged',
+        '_find_links', '_store_links', '_place_judged', '_unsearched_nodes', '_remove_empty_nodes', '_first_documents',
+        '_are_kept', '_kept_neighbours', '_later_neighbours', '_group_nodes', '_followed_otherwise', '_kept_groups',
+        '_store_groups', '_end_clusters', '_update_batch', '_log_whole_clusters', '_mend_tracked'], $1) f;
 END;
 
 CREATE OR REPLACE FUNCTION textsim._make_tracking_functions(corpus_id integer) RETURNS void
@@ -246,8 +244,11 @@ DECLARE
     object record;
     ids integer[];
 BEGIN
-    PERFORM textsim._check_choice('linkage', linkage, 'single', 'complete', 'kept'),
-        textsim._check_choice('mode', mode, 'queue', 'inline');
+    IF linkage IS DISTINCT FROM 'kept' THEN
+        RAISE EXCEPTION 'linkage is %; tracked clusters have linkage kept only, and % computes others on demand',
+            quote_nullable(linkage), 'clusters()' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM textsim._check_choice('mode', mode, 'queue', 'inline');
     threshold := textsim._check_threshold(c, threshold);
     IF threshold < c.threshold THEN
         RAISE EXCEPTION 'threshold is %; corpus "%" finds its matches from % on', threshold, corpus, c.threshold
@@ -281,12 +282,12 @@ COMMENT ON FUNCTION textsim.track(text, text, double precision, text, interval)
     IS 'Keeps the matches and clusters of a corpus in tables that stay current: members() and match_pairs() read them. '
     'They obey judgements. A worker or update_clusters() computes them, first of all documents, and then, in mode '
     'queue, of each change. In mode inline the transaction that writes documents updates their clusters when it '
-    'commits; such transactions wait for each other, and need the isolation level READ COMMITTED. linkage says how '
-    'matches make clusters. kept: one document of a cluster is kept, and every other member matches it; documents are '
-    'considered in the order in which they were added. single: the connected components of the matches. complete: '
-    'every two members of a cluster match. threshold is the least similarity of a match, by default that of the '
-    'corpus, and not lower. If a rebuild changes the threshold of the corpus, an equal or lower threshold follows it. '
-    'Events are removed after the time keep_events; NULL keeps them. Raises an error if the corpus is tracked already.';
+    'commits; such transactions wait for each other, and need the isolation level READ COMMITTED. linkage is kept: one '
+    'document of a cluster is kept, and every other member matches it; documents are considered in the order in which '
+    'they were added. Clusters of another linkage are not tracked; clusters() computes them on demand. threshold is '
+    'the least similarity of a match, by default that of the corpus, and not lower. If a rebuild changes the threshold '
+    'of the corpus, an equal or lower threshold follows it. Events are removed after the time keep_events; NULL keeps '
+    'them. Raises an error if the corpus is tracked already, or for another linkage.';
 
 CREATE OR REPLACE FUNCTION textsim.untrack(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$

@@ -1,4 +1,4 @@
--- The nodes of a tracked corpus, their matches, and the clusters that matches make.
+-- The nodes of a tracked corpus, and their matches.
 
 -- The hash of the words and the part of a document, given by its word ids or its normal form.
 -- A copy that has word ids, of a document that is stored as text, gets a node of its own, and the two nodes match. So
@@ -63,28 +63,20 @@ BEGIN
 END $$;
 
 -- Take changed documents out of their nodes, and give the stored ones, with their hashes, new nodes.
--- nodes: those that lost or got a document; searched: those of them whose matches must be found;
--- old_nodes, old_firsts: the nodes before, and the first document of each;
--- neighbours, lost_firsts: the nodes that lost a match with a node that is gone, and its first document.
+-- changed: the nodes that lost or got a document, and those that followed a node that is gone; searched: the nodes
+-- whose matches must be found; old_nodes, old_firsts: the nodes that lost documents, and the first that each had.
 CREATE OR REPLACE FUNCTION textsim._move_to_nodes(
-    c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT nodes integer[], OUT searched integer[],
-    OUT old_nodes integer[], OUT old_firsts integer[], OUT neighbours integer[], OUT lost_firsts integer[])
+    c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT changed integer[], OUT searched integer[],
+    OUT old_nodes integer[], OUT old_firsts integer[])
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
 SET jit = off AS $$
 DECLARE
-    left_nodes integer[];  -- the nodes that are left without documents
-    changed integer[];
+    left_behind integer[] := '{}';  -- the nodes of which a node that is gone was the kept one, perhaps
+    bereft integer[] := '{}';  -- the crowded nodes that must be compared again
 BEGIN
-    SELECT array_agg(o.node), array_agg(o.first)
-    FROM (
-        SELECT n.node, (
-            SELECT f.document_id FROM textsim.node f WHERE f.node = n.node ORDER BY f.document_id LIMIT 1) AS first
-        FROM textsim.node n WHERE n.document_id = ANY (documents) GROUP BY n.node
-    ) o
-    INTO old_nodes, old_firsts;
-    IF old_nodes IS NOT NULL THEN
-        DELETE FROM textsim.node n WHERE n.document_id = ANY (documents);
-    END IF;
+    old_nodes := array(SELECT DISTINCT n.node FROM textsim.node n WHERE n.document_id = ANY (documents));
+    old_firsts := textsim._first_documents(old_nodes);
+    DELETE FROM textsim.node n WHERE n.document_id = ANY (documents);
     WITH document AS MATERIALIZED (SELECT h.id, h.hash FROM unnest(ids, hashes) h (id, hash)),
     node AS MATERIALIZED (
         SELECT h.hash, coalesce(
@@ -94,44 +86,58 @@ BEGIN
     )
     INSERT INTO textsim.node (document_id, node, words_hash)
     SELECT d.id, n.node, d.hash FROM document d JOIN node n ON n.hash = d.hash;
-    IF old_nodes IS NOT NULL THEN
-        left_nodes := array(
-            SELECT o FROM unnest(old_nodes) o
-            WHERE (SELECT n.node FROM textsim.node n WHERE n.node = o LIMIT 1) IS NULL);
-        WITH gone AS (
-            DELETE FROM textsim.match m
-            WHERE m.a = ANY (left_nodes) OR m.b = ANY (left_nodes)
-            RETURNING m.a, m.b
-        )
-        SELECT array_agg(e.node), array_agg(o.first)
-        FROM gone g CROSS JOIN LATERAL (VALUES (g.a, g.b), (g.b, g.a)) e (node, other)
-        JOIN unnest(old_nodes, old_firsts) o (node, first) ON o.node = e.other
-        WHERE e.node NOT IN (SELECT unnest(left_nodes))
-        INTO neighbours, lost_firsts;
-        DELETE FROM textsim.crowded k WHERE k.node = ANY (left_nodes);
+    IF old_nodes <> '{}' THEN
+        SELECT r.* INTO left_behind, bereft FROM textsim._remove_empty_nodes(old_nodes, old_firsts) r;
     END IF;
-    SELECT coalesce(array_agg(DISTINCT n.node), '{}') FROM textsim.node n
-    WHERE n.document_id = ANY (documents) OR n.node = ANY (old_nodes)
-    INTO nodes;
-    -- The node of a document that was processed before, and has not changed since, has all its matches.
-    changed := documents || textsim._logged_ids(c.id);
-    SELECT coalesce(array_agg(k.node), '{}')
-    FROM (SELECT DISTINCT n.node FROM textsim.node n WHERE n.document_id = ANY (documents)) k
-    WHERE (
-        SELECT n.node FROM textsim.node n
-        WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest(changed)) LIMIT 1) IS NULL
-    INTO searched;
-    IF neighbours IS NOT NULL THEN
+    changed := left_behind || array(
+        SELECT DISTINCT n.node FROM textsim.node n
+        WHERE n.document_id = ANY (documents) OR n.node = ANY (old_nodes));
+    searched := bereft || array(
+        SELECT unnest(textsim._unsearched_nodes(c, documents)) EXCEPT SELECT unnest(bereft));
+END $$;
+
+-- The nodes of documents whose matches are not stored.
+-- The node of a document that was processed before, and has not changed since, has all its matches.
+CREATE OR REPLACE FUNCTION textsim._unsearched_nodes(c textsim.corpus, documents integer[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
+DECLARE
+    not_processed integer[] := documents || textsim._logged_ids(c.id);
+BEGIN
+    RETURN array(
+        SELECT k.node
+        FROM (SELECT DISTINCT n.node FROM textsim.node n WHERE n.document_id = ANY (documents)) k
+        WHERE (
+            SELECT n.node FROM textsim.node n
+            WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest(not_processed)) LIMIT 1) IS NULL);
+END $$;
+
+-- Remove the matches of the nodes that have no documents any more; firsts: the first document that each node had.
+-- followers: the nodes with documents that may have followed one of them; bereft: the crowded nodes that have lost so
+-- many matches that they are compared again.
+CREATE OR REPLACE FUNCTION textsim._remove_empty_nodes(
+    nodes integer[], firsts integer[], OUT followers integer[], OUT bereft integer[])
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
+DECLARE
+    gone integer[] := array(
+        SELECT k FROM unnest(nodes) k WHERE (SELECT n.node FROM textsim.node n WHERE n.node = k LIMIT 1) IS NULL);
+    kept record;
+BEGIN
+    SELECT array_agg(k.node) AS nodes, array_agg(k.first) AS firsts
+    FROM unnest(nodes, firsts, textsim._are_kept(firsts)) k (node, first, is_kept)
+    WHERE k.is_kept AND k.node IN (SELECT unnest(gone))
+    INTO kept;
+    followers := coalesce(textsim._later_neighbours(kept.nodes, kept.firsts, false), '{}');
+    DELETE FROM textsim.crowded k WHERE k.node = ANY (gone);
+    WITH lost AS (
+        DELETE FROM textsim.match m WHERE m.a = ANY (gone) OR m.b = ANY (gone) RETURNING m.a, m.b
+    ), crowded AS (
         UPDATE textsim.crowded k SET lost = k.lost + l.lost
-        FROM (SELECT l.node, count(*) AS lost FROM unnest(neighbours) l (node) GROUP BY l.node) l
-        WHERE k.node = l.node;
-        -- A crowded node may have other matches than those that it has lost.
-        WITH emptied AS (
-            DELETE FROM textsim.crowded k
-            WHERE k.node = ANY (neighbours) AND k.lost >= textsim._most_compared() / 2 RETURNING k.node
-        )
-        SELECT searched || array_agg(e.node) FROM emptied e WHERE e.node NOT IN (SELECT unnest(searched)) INTO searched;
-    END IF;
+        FROM (SELECT n.node, count(*) AS lost FROM lost o CROSS JOIN unnest(ARRAY[o.a, o.b]) n (node) GROUP BY n.node) l
+        WHERE k.node = l.node RETURNING k.node, k.lost
+    )
+    SELECT coalesce(array_agg(k.node), '{}') FROM crowded k WHERE k.lost >= textsim._most_compared() / 2 INTO bereft;
 END $$;
 
 -- With how many earlier candidates a node is compared: half of them the earliest, which are most likely kept, and half
@@ -145,16 +151,15 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 200;
 CREATE OR REPLACE FUNCTION textsim._most_read() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1000;
 
--- The matches of nodes, found anew: pairs of nodes, the lower id first, and their similarities.
--- crowded: the nodes that were compared with some of their candidates only; full_nodes: those that have too many.
--- STABLE, so its statements see the same: the documents as they are when the log has no entries for them.
-CREATE OR REPLACE FUNCTION textsim._find_matches(
-    c textsim.corpus, threshold double precision, nodes integer[], OUT lefts integer[], OUT rights integer[],
-    OUT similarities double precision[], OUT crowded integer[], OUT full_nodes integer[])
+-- The candidates that nodes are compared with: pairs of documents, one of each node, and how many shingles both have.
+-- full_nodes: the nodes with too many earlier candidates; cut: those of which a bucket has too many documents.
+-- STABLE, so its statement sees the documents as they are when the log has no entries for them.
+CREATE OR REPLACE FUNCTION textsim._find_candidates(
+    c textsim.corpus, threshold double precision, nodes integer[], OUT xs integer[], OUT ys integer[],
+    OUT shingles integer[], OUT full_nodes integer[], OUT cut integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     changed integer[] := textsim._logged_ids(c.id);
-    candidates record;
 BEGIN
     WITH searching AS MATERIALIZED (
         SELECT DISTINCT ON (n.node) n.node, d.id, d.shingle_count, d.part, d.guard,
@@ -198,52 +203,58 @@ BEGIN
                 m.shared, m.shingle_count, d.shingle_count, CASE WHEN c.bands IS NULL THEN c.threshold END)
             AND textsim._may_reach(m.shingle_count, d.shingle_count, threshold)
         ORDER BY m.node, n.node, d.id
-    )
-    SELECT array_agg(k.node) AS nodes, array_agg(k.other) AS others, array_agg(k.x) AS xs, array_agg(k.y) AS ys,
-        array_agg(k.shared) AS shared, array_agg(k.shingles) AS shingles, array(
-            SELECT s.node FROM searching s
-            -- Few nodes meet as many documents as are read. CASE, because the buckets of all nodes would be read first.
-            WHERE CASE WHEN s.node IN (
-                    SELECT m.node FROM meeting m GROUP BY m.node HAVING count(*) >= textsim._most_read() - 1)
-                THEN EXISTS (
-                    SELECT FROM unnest(s.buckets) q (bucket)
-                    WHERE (
-                        SELECT count(*) FROM (
-                            SELECT FROM textsim.band r WHERE r.bucket = q.bucket LIMIT textsim._most_read() + 1) r
-                    ) > textsim._most_read()) END) AS cut
-    FROM candidate k
-    INTO candidates;
-    full_nodes := array(
-        SELECT k.node FROM unnest(candidates.nodes, candidates.xs, candidates.ys) k (node, x, y)
-        WHERE k.y < k.x GROUP BY k.node HAVING count(*) > textsim._most_compared());
-    crowded := array(SELECT unnest(full_nodes) UNION SELECT unnest(candidates.cut));
-    IF full_nodes <> '{}' THEN
-        SELECT array_agg(k.node) AS nodes, array_agg(k.other) AS others, array_agg(k.x) AS xs, array_agg(k.y) AS ys,
-            array_agg(k.shared) AS shared, array_agg(k.shingles) AS shingles
-        FROM (
-            SELECT k.*, 2 * least(
-                row_number() OVER (PARTITION BY k.node, k.y < k.x ORDER BY k.y),
-                row_number() OVER (PARTITION BY k.node, k.y < k.x ORDER BY k.shared DESC, k.y)) AS place
-            FROM unnest(
-                candidates.nodes, candidates.others, candidates.xs, candidates.ys, candidates.shared,
-                candidates.shingles) k (node, other, x, y, shared, shingles)
-        ) k
+    ), counted AS MATERIALIZED (
+        SELECT k.*, k.y < k.x AS is_earlier,
+            count(*) FILTER (WHERE k.y < k.x) OVER (PARTITION BY k.node) > textsim._most_compared() AS is_full
+        FROM candidate k
+    ), ranked AS (
+        SELECT k.node, k.other, k.x, k.y, k.shingles, least(
+            row_number() OVER (PARTITION BY k.node ORDER BY k.y),
+            row_number() OVER (PARTITION BY k.node ORDER BY k.shared DESC, k.y)) AS place
+        FROM counted k WHERE k.is_full AND k.is_earlier
+    ), compared AS (
+        SELECT r.node, r.other, r.x, r.y, r.shingles FROM ranked r WHERE 2 * r.place <= textsim._most_compared()
+        UNION ALL
         -- The later node of a pair decides.
-        WHERE k.y < k.x AND k.place <= textsim._most_compared()
-            OR CASE WHEN k.y < k.x THEN k.node ELSE k.other END NOT IN (SELECT unnest(full_nodes))
-        INTO candidates;
-    END IF;
-    WITH pair AS (
-        SELECT DISTINCT ON (least(k.node, k.other), greatest(k.node, k.other))
-            k.x, k.y, k.shingles
-        FROM unnest(candidates.nodes, candidates.others, candidates.xs, candidates.ys, candidates.shingles)
-            k (node, other, x, y, shingles)
-    ), batch AS (
+        SELECT k.node, k.other, k.x, k.y, k.shingles FROM counted k
+        WHERE CASE WHEN k.is_earlier THEN k.node ELSE k.other END NOT IN (SELECT f.node FROM counted f WHERE f.is_full)
+    ), pair AS (
+        SELECT DISTINCT ON (least(k.node, k.other), greatest(k.node, k.other)) k.x, k.y, k.shingles FROM compared k
+    )
+    SELECT p.*, array(SELECT DISTINCT f.node FROM counted f WHERE f.is_full), array(
+        SELECT s.node FROM searching s
+        -- Few nodes meet as many documents as are read. CASE, because the buckets of all nodes would be read first.
+        WHERE CASE WHEN s.node IN (
+                SELECT m.node FROM meeting m GROUP BY m.node HAVING count(*) >= textsim._most_read() - 1)
+            THEN EXISTS (
+                SELECT FROM unnest(s.buckets) q (bucket)
+                WHERE (
+                    SELECT count(*) FROM (
+                        SELECT FROM textsim.band r WHERE r.bucket = q.bucket LIMIT textsim._most_read() + 1) r
+                ) > textsim._most_read()) END)
+    FROM (SELECT array_agg(p.x), array_agg(p.y), array_agg(p.shingles) FROM pair p) p
+    INTO xs, ys, shingles, full_nodes, cut;
+END $$;
+
+-- The matches of nodes, found anew: pairs of nodes, the lower id first, and their similarities.
+-- crowded: the nodes that were compared with some of their candidates only; full_nodes: those that have too many.
+-- STABLE, as _find_candidates is, so both see the same.
+CREATE OR REPLACE FUNCTION textsim._find_matches(
+    c textsim.corpus, threshold double precision, nodes integer[], OUT lefts integer[], OUT rights integer[],
+    OUT similarities double precision[], OUT crowded integer[], OUT full_nodes integer[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    candidates record := textsim._find_candidates(c, threshold, nodes);
+BEGIN
+    full_nodes := candidates.full_nodes;
+    crowded := array(SELECT unnest(full_nodes) UNION SELECT unnest(candidates.cut));
+    -- So many pairs at once that they have some 400,000 shingles.
+    WITH batch AS (
         SELECT array_agg(b.x) AS xs, array_agg(b.y) AS ys
         FROM (
             SELECT p.x, p.y,
                 sum(p.shingles) OVER (ORDER BY p.x, p.y ROWS UNBOUNDED PRECEDING) / 400000 AS number
-            FROM pair p
+            FROM unnest(candidates.xs, candidates.ys, candidates.shingles) p (x, y, shingles)
         ) b
         GROUP BY b.number
     )
@@ -255,136 +266,4 @@ BEGIN
         OFFSET 0  -- so that each node is looked up once
     ) o
     INTO lefts, rights, similarities;
-END $$;
-
--- The nodes that matches lead to from these nodes, and these nodes.
-CREATE OR REPLACE FUNCTION textsim._connected_nodes(seeds integer[]) RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
--- Each round looks its nodes up in the indexes.
-SET enable_seqscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off SET jit = off AS $$
-DECLARE
-    nodes integer[];
-BEGIN
-    WITH RECURSIVE walk AS (
-        SELECT unnest(seeds) AS node
-        UNION
-        SELECT e.node FROM walk w CROSS JOIN LATERAL (
-            SELECT m.b FROM textsim.match m WHERE m.a = w.node
-            UNION ALL SELECT m.a FROM textsim.match m WHERE m.b = w.node
-        ) e (node)
-    )
-    SELECT array_agg(w.node) FROM walk w
-    INTO nodes;
-    RETURN nodes;
-END $$;
-
--- The documents of nodes, and the representative of each; alone, a document represents itself. All nodes that may
--- change a cluster of these must be among them or outside, whose own documents are not returned.
--- Nodes are numbered in the order of their first documents, for linkage complete in the order of keys, as by Python.
--- If the first document of a node is kept, its copies are members of its cluster. Otherwise no copy is kept, but a
--- later copy may be nearer to a document that was kept meanwhile.
-CREATE OR REPLACE FUNCTION textsim._group_nodes(
-    c textsim.corpus, linkage text, nodes integer[], outside integer[] DEFAULT '{}', OUT documents integer[],
-    OUT representatives integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
-SET jit = off AS $$
-DECLARE
-    numbered integer[];
-    firsts integer[];
-    links record;
-    roots integer[];
-    keys text[];  -- by numbered node: the key of its document, if that is judged
-    apart_ends integer[];
-    apart integer[];
-BEGIN
-    SELECT array_agg(f.node ORDER BY f.key, f.first), array_agg(f.first ORDER BY f.key, f.first)
-    FROM (
-        SELECT k.node, (
-            SELECT n.document_id FROM textsim.node n WHERE n.node = k.node ORDER BY n.document_id LIMIT 1) AS first,
-            CASE WHEN linkage = 'complete' THEN (
-                SELECT min((SELECT d.key FROM textsim.document d WHERE d.id = n.document_id) COLLATE "C")
-                FROM textsim.node n WHERE n.node = k.node) END AS key
-        FROM unnest(nodes || outside) k (node)
-    ) f
-    WHERE f.first IS NOT NULL
-    INTO numbered, firsts;
-    IF numbered IS NULL THEN
-        RETURN;
-    END IF;
-    WITH node AS MATERIALIZED (
-        SELECT k.id, k.place::integer, k.id IN (SELECT unnest(outside)) AS is_outside,
-            linkage = 'complete' AND coalesce((
-                SELECT r.is_full FROM textsim.crowded r WHERE r.node = k.id), false) AS is_full
-        FROM unnest(numbered) WITH ORDINALITY k (id, place)
-    ), link AS (
-        SELECT least(x.place, y.place) AS x, greatest(x.place, y.place) AS y, m.similarity,
-            CASE WHEN x.place > y.place THEN x.is_outside ELSE y.is_outside END AS leads_outside
-        FROM (
-            -- Most nodes have many matches with later nodes only.
-            SELECT m.* FROM textsim.match m WHERE m.b = ANY (nodes)
-            UNION ALL
-            SELECT m.* FROM textsim.match m
-            WHERE outside <> '{}' AND m.a = ANY (nodes) AND m.b NOT IN (SELECT unnest(nodes))
-        ) m
-        JOIN node x ON x.id = m.a JOIN node y ON y.id = m.b
-        -- A full node has more matches than are stored. So it is in no complete cluster, except with its copies, and
-        -- with a node that was judged the same.
-        WHERE x.is_full = y.is_full AND (NOT x.is_full OR m.similarity = 1) OR m.similarity = 2
-    )
-    SELECT array_agg(l.x ORDER BY l.leads_outside) AS lefts, array_agg(l.y ORDER BY l.leads_outside) AS rights,
-        array_agg(l.similarity ORDER BY l.leads_outside) AS similarities,
-        count(*) FILTER (WHERE NOT l.leads_outside) AS deciding
-    FROM link l
-    INTO links;
-    IF linkage = 'single' THEN
-        SELECT l.roots INTO roots FROM textsim._single_linkage(
-            links.lefts, links.rights, links.similarities, cardinality(numbered)) l;
-    ELSIF linkage = 'complete' AND links.lefts IS NOT NULL THEN
-        SELECT l.roots INTO roots FROM textsim._complete_linkage(
-            links.lefts, links.rights, links.similarities, cardinality(numbered)) l;
-    ELSE
-        IF textsim._has_verdicts(coalesce(c.origin, c.id)) THEN
-            keys := array(
-                SELECT (
-                    SELECT d.key FROM textsim.document d
-                    WHERE d.id = f.id AND textsim._is_judged(coalesce(c.origin, c.id), d.key))
-                FROM unnest(firsts) WITH ORDINALITY f (id, place) ORDER BY f.place);
-            SELECT a.* INTO apart_ends, apart
-            FROM textsim._apart(c.name, keys, links.lefts, links.rights, links.similarities) a;
-        END IF;
-        -- A node outside stays kept: a judgement may keep it apart from an earlier node that it matches. But a later
-        -- copy of that earlier node may go to it.
-        SELECT l.roots INTO roots FROM textsim._kept_linkage(
-            links.lefts[:links.deciding], links.rights[:links.deciding], links.similarities[:links.deciding],
-            array(SELECT generate_series(1, cardinality(numbered))), apart_ends, apart) l;
-    END IF;
-    WITH node AS MATERIALIZED (
-        SELECT k.id, k.first, k.root, k.place::integer, min(k.first) OVER (PARTITION BY k.root) AS lowest
-        FROM unnest(numbered, firsts, roots) WITH ORDINALITY k (id, first, root, place)
-    ), kept AS MATERIALIZED (
-        SELECT x.id, y.first, l.similarity
-        FROM (
-            SELECT unnest(links.lefts) AS x, unnest(links.rights) AS y, unnest(links.similarities) AS similarity
-            UNION ALL SELECT unnest(links.rights), unnest(links.lefts), unnest(links.similarities)
-        ) l
-        JOIN node x ON x.place = l.x AND x.root <> x.place
-        JOIN node y ON y.place = l.y AND y.root = y.place
-        -- A judged document goes where its judgements allow.
-        WHERE linkage = 'kept' AND keys[x.place] IS NULL
-    )
-    SELECT array_agg(o.document_id), array_agg(o.representative)
-    FROM (
-        SELECT DISTINCT ON (n.document_id)
-            n.document_id,
-            coalesce(p.first, CASE WHEN linkage = 'kept' THEN r.first ELSE k.lowest END) AS representative
-        FROM node k
-        JOIN node r ON r.place = k.root
-        JOIN textsim.node n ON n.node = k.id AND n.node = ANY (nodes)
-        LEFT JOIN kept p ON p.id = k.id AND p.first < n.document_id
-        ORDER BY n.document_id, p.similarity DESC, p.first
-    ) o
-    INTO documents, representatives;
 END $$;

@@ -3,10 +3,8 @@
 --     _logged_documents  take the ids of changed documents from the log
 --     _hashes_of         read the documents, and hash their words
 --     _move_to_nodes     take these documents out of their nodes, and give each the node of its words
---     _lost_parts        single: find the parts into which clusters fall, because nodes are gone
 --     _store_links       compare new nodes with all others, and store their matches
---     _kept_groups, _joined_groups or _complete_groups
---                        compute the clusters of the documents that may have changed theirs
+--     _kept_groups       compute the clusters of the documents that may have changed theirs
 --     _store_groups      give the clusters their ids, and write members and events
 --
 -- One session at a time updates a corpus. Writers do not wait for it, so a document may change at any moment. Its
@@ -21,107 +19,107 @@
 -- session. The sizes of arrays and CTEs are guessed then. So a function forbids nested loops, and a subquery, or
 -- LATERAL, looks rows up in an index.
 
--- Store the clusters of documents, given by the representative of each, NULL for a document that is gone. clusters,
--- rests: the clusters that have further members, and their representatives.
--- The heir of an old cluster is the new cluster that has its representative, or else most of its members. A new
--- cluster keeps, of the clusters whose heir it is, the id of the largest, or of the oldest of these.
+-- Store the clusters of documents, given by the representative of each, NULL for a document that is in no node.
+-- clusters, cluster_representatives: those that have other members, too, which stay with their representatives.
+-- One new cluster continues an old one: the one with its representative, or else with most of its members. If it
+-- continues several, it takes the id of the largest; of equals, the oldest.
 CREATE OR REPLACE FUNCTION textsim._store_groups(
-    documents integer[], representatives integer[], clusters bigint[], rests integer[])
+    documents integer[], representatives integer[], clusters bigint[], cluster_representatives integer[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
 SET jit = off AS $$
 DECLARE
-    -- By new cluster: its id, its representative and its size, and whether the id is new.
-    ids bigint[];
-    roots integer[];
-    sizes integer[];
-    are_new boolean[];
-    -- By old cluster: its id, and the id of its heir, or NULL.
-    old_ids bigint[];
-    heirs bigint[];
-    scattered bigint[];  -- the clusters whose rests do not go to their heirs
-    alone integer[];  -- the documents that remain of clusters
+    -- By part, which is what goes from an old cluster, or from none, to the cluster of a representative: clusters,
+    -- representatives, sizes, and have_main: whether the representative of the old cluster is in it.
+    parts record;
+    -- By new cluster: ids, representatives, sizes, are_new. By old cluster: old_ids, and heirs, the id of the cluster
+    -- that continues it, or NULL.
+    stored record;
+    -- By document that goes to another cluster: documents, old_ids, new_ids; NULL for none.
+    moves record;
 BEGIN
     WITH given AS MATERIALIZED (
-        SELECT g.document_id, g.root FROM unnest(documents, representatives) g (document_id, root)
+        SELECT g.document_id, g.representative, m.cluster
+        FROM unnest(documents, representatives) g (document_id, representative)
+        LEFT JOIN textsim.member m ON m.document_id = g.document_id AND m.document_id = ANY (documents)
     ), old AS MATERIALIZED (
-        SELECT m.cluster, g.document_id, g.root
-        FROM given g JOIN textsim.member m ON m.document_id = g.document_id AND m.document_id = ANY (documents)
-    ), known AS MATERIALIZED (
         SELECT c.id, c.representative, c.size FROM textsim.cluster c
-        WHERE c.id = ANY (array(SELECT o.cluster FROM old o) || clusters)
-    ), rest AS MATERIALIZED (
-        SELECT k.id, r.root, k.size - count(o.document_id) AS members,
-            bool_or(o.document_id = k.representative) IS NOT TRUE AS is_main
-        FROM unnest(clusters, rests) r (id, root) JOIN known k ON k.id = r.id LEFT JOIN old o ON o.cluster = k.id
-        GROUP BY k.id, r.root, k.size HAVING k.size > count(o.document_id)
-    ), cluster AS MATERIALIZED (
-        SELECT p.root, sum(p.members)::integer AS size
-        FROM (
-            SELECT g.root, 1 FROM given g WHERE g.root IS NOT NULL UNION ALL SELECT r.root, r.members FROM rest r
-        ) p (root, members)
-        GROUP BY p.root HAVING sum(p.members) > 1
-    ), part AS MATERIALIZED (
-        SELECT p.id, p.size, n.root, sum(p.members) AS members, bool_or(p.is_main) AS is_main
-        FROM (
-            SELECT k.id, k.size, o.root, 1 AS members, o.document_id = k.representative AS is_main
-            FROM old o JOIN known k ON k.id = o.cluster
-            UNION ALL SELECT k.id, k.size, r.root, r.members, r.is_main FROM rest r JOIN known k ON k.id = r.id
-        ) p
-        LEFT JOIN cluster n ON n.root = p.root
-        GROUP BY p.id, p.size, n.root
-    ), heir AS MATERIALIZED (
-        SELECT DISTINCT ON (p.id) p.id, p.size, p.root FROM part p
-        ORDER BY p.id, p.root IS NULL, p.is_main DESC, p.members DESC, p.root
-    ), kept_id AS (
-        SELECT DISTINCT ON (h.root) h.root, h.id FROM heir h
-        WHERE h.root IS NOT NULL ORDER BY h.root, h.size DESC, h.id
-    ), numbered AS MATERIALIZED (
-        SELECT coalesce(i.id, nextval('textsim.cluster_id_seq')) AS id, k.root, k.size, i.id IS NULL AS is_new
-        FROM cluster k LEFT JOIN kept_id i ON i.root = k.root
+        WHERE c.id = ANY (array(SELECT g.cluster FROM given g WHERE g.cluster IS NOT NULL) || clusters)
+    ), part AS (
+        SELECT o.id, g.representative, count(*) AS size, bool_or(g.document_id = o.representative) AS has_main
+        FROM given g LEFT JOIN old o ON o.id = g.cluster
+        GROUP BY o.id, g.representative
+        UNION ALL
+        SELECT o.id, r.representative, o.size - count(g.document_id),
+            bool_or(g.document_id = o.representative) IS NOT TRUE
+        FROM unnest(clusters, cluster_representatives) r (id, representative)
+        JOIN old o ON o.id = r.id LEFT JOIN given g ON g.cluster = o.id
+        GROUP BY o.id, r.representative, o.size HAVING o.size > count(g.document_id)
     )
-    SELECT n.*, h.*, r.*
+    SELECT array_agg(p.id) AS clusters, array_agg(p.representative) AS representatives, array_agg(p.size) AS sizes,
+        array_agg(p.has_main) AS have_main
+    FROM part p
+    INTO parts;
+    WITH part AS MATERIALIZED (
+        SELECT p.cluster, p.representative, p.size, p.has_main,
+            sum(p.size) OVER (PARTITION BY p.cluster) AS cluster_size
+        FROM unnest(parts.clusters, parts.representatives, parts.sizes, parts.have_main)
+            p (cluster, representative, size, has_main)
+    ), new AS MATERIALIZED (
+        SELECT p.representative, sum(p.size)::integer AS size
+        FROM part p WHERE p.representative IS NOT NULL GROUP BY p.representative HAVING sum(p.size) > 1
+    ), heir AS MATERIALIZED (
+        SELECT DISTINCT ON (p.cluster) p.cluster, p.cluster_size, n.representative
+        FROM part p LEFT JOIN new n ON n.representative = p.representative
+        WHERE p.cluster IS NOT NULL
+        ORDER BY p.cluster, n.representative IS NULL, p.has_main DESC, p.size DESC, n.representative
+    ), continued AS (
+        SELECT DISTINCT ON (h.representative) h.representative, h.cluster
+        FROM heir h WHERE h.representative IS NOT NULL
+        ORDER BY h.representative, h.cluster_size DESC, h.cluster
+    ), identified AS MATERIALIZED (
+        SELECT coalesce(o.cluster, nextval('textsim.cluster_id_seq')) AS id, n.representative, n.size,
+            o.cluster IS NULL AS is_new
+        FROM new n LEFT JOIN continued o ON o.representative = n.representative
+    )
+    SELECT n.*, h.*
     FROM (
-        SELECT array_agg(n.id), array_agg(n.root), array_agg(n.size), array_agg(n.is_new) FROM numbered n
+        SELECT array_agg(n.id) AS ids, array_agg(n.representative) AS representatives, array_agg(n.size) AS sizes,
+            array_agg(n.is_new) AS are_new
+        FROM identified n
     ) n
     CROSS JOIN (
-        SELECT array_agg(h.id), array_agg(n.id) FROM heir h LEFT JOIN numbered n ON n.root = h.root
+        SELECT array_agg(h.cluster) AS old_ids, array_agg(n.id) AS heirs
+        FROM heir h LEFT JOIN identified n ON n.representative = h.representative
     ) h
-    CROSS JOIN (
-        SELECT array_agg(r.id) FILTER (WHERE k.root IS DISTINCT FROM h.root),
-            array_agg(r.root) FILTER (WHERE k.root IS NULL)
-        FROM rest r JOIN heir h ON h.id = r.id LEFT JOIN cluster k ON k.root = r.root
-    ) r
-    INTO ids, roots, sizes, are_new, old_ids, heirs, scattered, alone;
-    IF scattered IS NOT NULL THEN
-        -- Each of their documents goes to another cluster, which is an event.
-        SELECT documents || array_agg(m.document_id), representatives || array_agg(r.root)
-        FROM textsim.member m JOIN unnest(clusters, rests) r (id, root) ON r.id = m.cluster
-        WHERE m.cluster = ANY (scattered) AND m.document_id NOT IN (SELECT unnest(documents))
-        INTO documents, representatives;
-        SELECT array_agg(r.id), array_agg(r.root) INTO clusters, rests
-        FROM unnest(clusters, rests) r (id, root) WHERE r.id NOT IN (SELECT unnest(scattered));
-        PERFORM textsim._store_groups(documents, representatives, clusters, rests);
-        RETURN;
-    END IF;
-    documents := documents || alone;
-    representatives := representatives || array_fill(NULL::integer, ARRAY[coalesce(cardinality(alone), 0)]);
-    -- A document that goes to the heir of its cluster has no event of its own.
-    WITH cluster AS MATERIALIZED (SELECT k.id, k.root, k.is_new FROM unnest(ids, roots, are_new) k (id, root, is_new)),
-    heir AS MATERIALIZED (SELECT h.old, h.new FROM unnest(old_ids, heirs) h (old, new)),
+    INTO stored;
+    -- If all others leave a representative, it is in no cluster.
+    SELECT documents || array_agg(k.id), representatives || array_agg(NULL::integer) INTO documents, representatives
+    FROM (
+        SELECT unnest(cluster_representatives)
+        EXCEPT SELECT unnest(documents) EXCEPT SELECT unnest(stored.representatives)
+    ) k (id);
+    SELECT array_agg(g.document_id) AS documents, array_agg(m.cluster) AS old_ids, array_agg(n.id) AS new_ids
+    FROM unnest(documents, representatives) g (document_id, representative)
+    LEFT JOIN textsim.member m ON m.document_id = g.document_id AND m.document_id = ANY (documents)
+    LEFT JOIN unnest(stored.ids, stored.representatives) n (id, representative) ON n.representative = g.representative
+    WHERE n.id IS DISTINCT FROM m.cluster
+    INTO moves;
+    WITH new AS MATERIALIZED (SELECT n.id, n.is_new FROM unnest(stored.ids, stored.are_new) n (id, is_new)),
+    heir AS MATERIALIZED (SELECT h.old, h.new FROM unnest(stored.old_ids, stored.heirs) h (old, new)),
     move AS MATERIALIZED (
-        SELECT g.document_id, m.cluster AS old, k.id AS new, k.is_new
-        FROM unnest(documents, representatives) g (document_id, root)
-        LEFT JOIN textsim.member m ON m.document_id = g.document_id AND m.document_id = ANY (documents)
-        LEFT JOIN cluster k ON k.root = g.root
-        LEFT JOIN heir h ON h.old = m.cluster
-        WHERE k.id IS DISTINCT FROM coalesce(h.new, m.cluster)
+        SELECT m.document_id, m.old, m.new, n.is_new
+        FROM unnest(moves.documents, moves.old_ids, moves.new_ids) m (document_id, old, new)
+        LEFT JOIN new n ON n.id = m.new
+        -- A document that goes to the heir of its cluster has no event of its own.
+        LEFT JOIN heir h ON h.old = m.old AND h.new = m.new
+        WHERE h.old IS NULL
     )
     INSERT INTO textsim.cluster_event (id, what, cluster, document_id, other)
     SELECT nextval('textsim.cluster_id_seq'), o.what, o.cluster, o.document_id, o.other
     FROM (
-        SELECT 1 AS step, 'created' AS what, k.id AS cluster, NULL::integer AS document_id, NULL::bigint AS other
-        FROM cluster k WHERE k.is_new
+        SELECT 1 AS step, 'created' AS what, n.id AS cluster, NULL::integer AS document_id, NULL::bigint AS other
+        FROM new n WHERE n.is_new
         UNION ALL
         SELECT DISTINCT 2, 'split', m.old, NULL::integer, m.new
         FROM move m WHERE m.is_new AND m.old IS NOT NULL
@@ -135,80 +133,68 @@ BEGIN
         ORDER BY step, cluster, document_id, other
     ) o;
     WITH move AS MATERIALIZED (
-        SELECT g.document_id, k.id
-        FROM unnest(documents, representatives) g (document_id, root)
-        LEFT JOIN textsim.member m ON m.document_id = g.document_id AND m.document_id = ANY (documents)
-        LEFT JOIN unnest(ids, roots) k (id, root) ON k.root = g.root
-        WHERE k.id IS DISTINCT FROM m.cluster
+        SELECT m.document_id, m.new FROM unnest(moves.documents, moves.new_ids) m (document_id, new)
     ), gone AS (
-        DELETE FROM textsim.member m USING move v WHERE m.document_id = v.document_id AND v.id IS NULL
-            AND m.document_id = ANY (documents)
+        DELETE FROM textsim.member m USING move v
+        WHERE m.document_id = v.document_id AND v.new IS NULL AND m.document_id = ANY (moves.documents)
     )
     INSERT INTO textsim.member AS m (document_id, cluster)
-    SELECT v.document_id, v.id FROM move v WHERE v.id IS NOT NULL
+    SELECT v.document_id, v.new FROM move v WHERE v.new IS NOT NULL
     ON CONFLICT (document_id) DO UPDATE SET cluster = excluded.cluster;
-    SELECT array_agg(h.old), array_agg(h.new) INTO old_ids, heirs
-    FROM unnest(old_ids, heirs) h (old, new) WHERE h.new IS DISTINCT FROM h.old;
-    IF old_ids IS NOT NULL THEN
-        UPDATE textsim.member m SET cluster = h.new FROM unnest(old_ids, heirs) h (old, new)
-        WHERE m.cluster = h.old AND m.cluster = ANY (old_ids);
-        DELETE FROM textsim.cluster c WHERE c.id = ANY (old_ids);
-        WITH heir AS MATERIALIZED (
-            SELECT h.old, h.new FROM unnest(old_ids, heirs) h (old, new) WHERE h.new IS NOT NULL
-        ), renewed AS (
-            UPDATE textsim.cluster_alias a SET new = h.new FROM heir h WHERE a.new = h.old AND a.new = ANY (old_ids)
-        )
-        INSERT INTO textsim.cluster_alias (old, new) SELECT h.old, h.new FROM heir h;
-    END IF;
+    PERFORM textsim._end_clusters(array_agg(h.old), array_agg(h.new))
+    FROM unnest(stored.old_ids, stored.heirs) h (old, new)
+    WHERE h.new IS DISTINCT FROM h.old;
     INSERT INTO textsim.cluster AS c (id, representative, size)
-    SELECT k.id, k.root, k.size FROM unnest(ids, roots, sizes) k (id, root, size)
+    SELECT n.id, n.representative, n.size
+    FROM unnest(stored.ids, stored.representatives, stored.sizes) n (id, representative, size)
     ON CONFLICT (id) DO UPDATE SET representative = excluded.representative, size = excluded.size
     WHERE (c.representative, c.size) <> (excluded.representative, excluded.size);
 END $$;
 
+-- Remove clusters; the members and aliases of each become those of its heir, if it has one.
+CREATE OR REPLACE FUNCTION textsim._end_clusters(clusters bigint[], heirs bigint[]) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
+BEGIN
+    UPDATE textsim.member m SET cluster = h.new FROM unnest(clusters, heirs) h (old, new)
+    WHERE m.cluster = h.old AND m.cluster = ANY (clusters);
+    DELETE FROM textsim.cluster c WHERE c.id = ANY (clusters);
+    UPDATE textsim.cluster_alias a SET new = h.new FROM unnest(clusters, heirs) h (old, new)
+    WHERE a.new = h.old AND a.new = ANY (clusters) AND h.new IS NOT NULL;
+    INSERT INTO textsim.cluster_alias (old, new)
+    SELECT h.old, h.new FROM unnest(clusters, heirs) h (old, new) WHERE h.new IS NOT NULL;
+END $$;
+
 -- Bring the clusters of a corpus up to date with changed documents.
 CREATE OR REPLACE FUNCTION textsim._update_batch(
-    c textsim.corpus, linkage text, threshold double precision, logged integer[])
+    c textsim.corpus, threshold double precision, logged integer[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     corpus_origin integer := coalesce(c.origin, c.id);
     hashed record;
     moved record;
-    lost record;
     grouped record;
     gone integer[];
     matches bigint;
 BEGIN
     hashed := textsim._hashes_of(corpus_origin, logged);
     moved := textsim._move_to_nodes(c, logged, hashed.ids, hashed.hashes);
-    IF linkage = 'single' THEN
-        lost := textsim._lost_parts(c, logged, array(SELECT DISTINCT unnest(moved.neighbours)));
-    END IF;
     matches := textsim._store_links(c, threshold, moved.searched);
-    IF matches = 0 AND moved.old_nodes IS NULL
-        AND (SELECT count(*) FROM textsim.node n WHERE n.node = ANY (moved.nodes)) = cardinality(moved.nodes)
+    IF matches = 0 AND moved.old_nodes = '{}'
+        AND (SELECT count(*) FROM textsim.node n WHERE n.node = ANY (moved.changed)) = cardinality(moved.changed)
         AND NOT EXISTS (SELECT FROM textsim.member m WHERE m.document_id = ANY (logged))
     THEN
         -- The documents are new, and no other document is like them.
         RETURN;
     END IF;
-    CASE linkage
-    WHEN 'kept' THEN
-        grouped := textsim._kept_groups(
-            c, logged, moved.nodes || textsim._nodes_after_kept(moved.neighbours, moved.lost_firsts), moved.searched,
-            moved.old_nodes, moved.old_firsts);
-    WHEN 'single' THEN
-        grouped := textsim._joined_groups(logged, moved.nodes, moved.searched, lost.documents, lost.parts);
-    WHEN 'complete' THEN
-        SELECT g.documents, g.representatives, NULL::bigint[] AS clusters, NULL::integer[] AS rests INTO grouped
-        FROM textsim._complete_groups(c, logged, moved.nodes || moved.searched, moved.neighbours) g;
-    END CASE;
+    grouped := textsim._kept_groups(
+        c, logged, moved.changed, moved.searched, moved.old_nodes, moved.old_firsts);
     -- A document that is gone, or has no words, is in no cluster.
     gone := array(SELECT unnest(logged) EXCEPT SELECT unnest(grouped.documents));
     PERFORM textsim._store_groups(
         gone || grouped.documents, array_fill(NULL::integer, ARRAY[cardinality(gone)]) || grouped.representatives,
-        grouped.clusters, grouped.rests);
+        grouped.clusters, grouped.cluster_representatives);
 END $$;
 
 -- Update the clusters with some log entries, or one; how many documents: 0 if none are logged, or another session
@@ -253,8 +239,8 @@ BEGIN
     logged := array(SELECT DISTINCT unnest(logged));
     -- A document that was set aside has another try.
     DELETE FROM textsim.pending p WHERE p.kind = 'failed' AND p.corpus_id = c.id AND p.document_ids <@ logged;
-    EXECUTE format('SELECT textsim.%I($1, $2, $3, $4)', '_update_batch_' || c.id)
-    USING c, tracking.linkage, tracking.threshold, logged;
+    EXECUTE format('SELECT textsim.%I($1, $2, $3)', '_update_batch_' || c.id)
+    USING c, tracking.threshold, logged;
     RETURN cardinality(logged);
 END $$;
 

@@ -46,13 +46,9 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.members(text)
     IS 'Returns the documents of the clusters of a tracked corpus: key, the id of the cluster, the key of the document '
-    'that represents it, and the exact similarity to that document. With linkage kept, the representative is the '
-    'document to keep. With linkage single it is the document that was added first, and similarity is NULL if it is '
-    'below the threshold. It is also NULL if the two documents were judged the same: judgements are obeyed, as in '
-    'clusters() with judgements. crowded says that the document has too many candidates, as texts of one template '
-    'have. It was compared with at most 200 earlier ones, so its cluster may be incomplete. With linkage complete, a '
-    'document with more than 200 earlier candidates is in no cluster, except with its copies and with documents that '
-    'were judged the same. A document without a match has no row, and neither has a document that has expired. If the '
+    'that represents it, which is the one to keep, and the exact similarity to that document. The similarity is NULL '
+    'if the two documents were judged the same: judgements are obeyed, as in clusters() with judgements. crowded says that the document has too many candidates, as texts of one template '
+    'have. It was compared with at most 200 earlier ones, so its cluster may be incomplete. A document without a match has no row, and neither has a document that has expired. If the '
     'representative has expired, it is NULL until clusters are updated. Raises an error if the corpus is not tracked.';
 
 CREATE OR REPLACE FUNCTION textsim.members_of(corpus text, key text)

@@ -9,6 +9,22 @@ RETURN '{numbers,negations,words}'::text[];
 ALTER TABLE textsim.corpus DROP CONSTRAINT corpus_guards_check,
     ADD CONSTRAINT corpus_guards_check CHECK (guards <@ textsim._guard_kinds());
 
+-- Tracked clusters have linkage kept only. The next update computes those of another linkage anew, with their ids.
+-- First, because this waits for an update of them, which needs the tables that the step locks.
+DO $do$
+DECLARE
+    tracking record;
+BEGIN
+    FOR tracking IN SELECT t.corpus_id, t.mode FROM textsim.tracked t WHERE t.linkage <> 'kept' LOOP
+        -- Inline, this transaction would compute them when it commits.
+        UPDATE textsim.tracked t SET linkage = 'kept', mode = 'queue' WHERE t.corpus_id = tracking.corpus_id;
+        EXECUTE format('SELECT textsim.%I($1)', '_mend_tracked_' || tracking.corpus_id) USING tracking.corpus_id;
+        UPDATE textsim.tracked t SET mode = tracking.mode WHERE t.corpus_id = tracking.corpus_id;
+    END LOOP;
+END $do$;
+ALTER TABLE textsim.tracked DROP CONSTRAINT tracked_linkage_check,
+    ADD CONSTRAINT tracked_linkage_check CHECK (linkage = 'kept');
+
 -- A judgement remembers the texts that were judged. Those of old judgements are unknown, so the present ones are taken.
 ALTER TABLE textsim.judgement ADD COLUMN hash_a uuid;
 ALTER TABLE textsim.judgement ADD COLUMN hash_b uuid;
@@ -48,3 +64,20 @@ END $$;
 
 DROP FUNCTION textsim._expire(text);
 ALTER TABLE textsim.pending ADD COLUMN leased_at timestamptz;
+
+-- What computed clusters of other linkages, and functions that have other arguments or another result now, with the
+-- copies of each corpus.
+DO $do$
+DECLARE
+    function regprocedure;
+BEGIN
+    FOR function IN
+        SELECT p.oid FROM pg_proc p
+        WHERE p.pronamespace = 'textsim'::regnamespace AND regexp_replace(p.proname, '_[0-9]+$', '') = ANY (ARRAY[
+            '_connected_nodes', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters',
+            '_touching_nodes', '_regrouped_nodes', '_complete_groups', '_nodes_after_kept', '_followers',
+            '_move_to_nodes', '_kept_groups', '_store_groups', '_update_batch'])
+    LOOP
+        EXECUTE format('DROP FUNCTION %s', function);
+    END LOOP;
+END $do$;

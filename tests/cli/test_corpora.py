@@ -110,7 +110,9 @@ def test_a_corpus_is_tracked_and_untracked(textsim: Textsim, connection: Connect
     textsim("corpus", "create", "news")
     for key in ("a", "b"):
         connection.execute("SELECT textsim.add('news', %s, %s)", [key, NEWS["a"]])
-    assert textsim("track", "news", "--linkage", "single").stderr == "compared 2 documents\n"
+    refused = textsim("track", "news", "--linkage", "single", status=2).stderr
+    assert "linkage is 'single'; tracked clusters have linkage kept only" in refused
+    assert textsim("track", "news").stderr == "compared 2 documents\n"
     query = "SELECT key FROM textsim.members('news') ORDER BY key"
     assert connection.execute(query).fetchall() == [("a",), ("b",)]
     assert textsim("track", "news", status=2).stderr == (
@@ -125,19 +127,19 @@ def test_a_corpus_is_tracked_and_untracked(textsim: Textsim, connection: Connect
 
 def test_status_shows_how_far_clusters_are_behind(textsim: Textsim, connection: Connection) -> None:
     textsim("corpus", "create", "news")
-    textsim("track", "news", "--linkage", "single", "--threshold", "0.9")
+    textsim("track", "news", "--threshold", "0.9")
     for key in ("a", "b", "a"):
         connection.execute("SELECT textsim.add('news', %s, %s)", [key, NEWS[key] + NEWS["d"]])
         connection.execute("SELECT textsim.add('news', %s, %s)", [key, NEWS[key]])
     result = textsim("status")
     assert "tracked   linkage   threshold   outdated   outdated_since" in result.stdout
-    assert "news      single       0.9000          2   0." in result.stdout
+    assert "news      kept         0.9000          2   0." in result.stdout
     connection.execute("UPDATE textsim.pending SET created_at = now() - interval '1 hour'")
     messages = textsim("status").stderr
     assert "no worker is connected, and changes wait" in messages
     assert "2 documents stored as text" in messages
     [state] = json.loads(textsim("status", "--format", "jsonl").stdout)["corpora"]
-    assert (state["linkage"], state["tracked_threshold"], state["outdated"]) == ("single", 0.9, 2)
+    assert (state["linkage"], state["tracked_threshold"], state["outdated"]) == ("kept", 0.9, 2)
     assert state["cluster_lag"] >= 3600
     connection.execute("CALL textsim.index_pending('news')")
     query = "SELECT outdated, outdated_since FROM textsim.status('news')"

@@ -11,7 +11,6 @@ from tests.crash.works import Changes, text_of
 from tests.support.connections import Connection
 from tests.support.tracked import compare
 from textsim_db.db import stored_corpus
-from textsim_db.settings.named_values import LinkageName
 from textsim_db.write.temporary_corpora import PREFIX
 
 Texts = Mapping[str, str]
@@ -112,12 +111,10 @@ def check_corpus(corpus: ts.Corpus, findings: Findings) -> None:
             findings.problems.append(f"check: {problem}")
 
 
-def check_clusters(
-    connection: Connection, corpus: ts.Corpus, linkage: LinkageName, findings: Findings
-) -> None:
+def check_clusters(connection: Connection, corpus: ts.Corpus, findings: Findings) -> None:
     """Compare tracked clusters with clusters(), and replay their events."""
     try:
-        clusters = compare(connection, corpus, linkage, corpus.config.threshold)
+        clusters = compare(connection, corpus, corpus.config.threshold)
     except AssertionError as error:
         findings.problems.append(f"the clusters of {corpus.name} differ: {error}")
     else:

@@ -22,7 +22,7 @@ from tests.crash.stage import REBUILT_DOCUMENTS, SETTINGS, Running, Stage, is_at
 from tests.crash.works import Changes
 from tests.support import unique_writers
 from tests.support.connections import Connection
-from textsim_db.settings.named_values import LinkageName, ModeName
+from textsim_db.settings.named_values import ModeName
 
 
 @dataclass
@@ -118,12 +118,11 @@ class Transactions(Work):
     corpus: str
     tables: tuple[str, ...] = ()
     workers = 2
-    linkage: LinkageName = "kept"
 
     def prepare(self, db: ts.Database) -> None:
         self.model = Model()
         corpus = db.create_corpus(self.corpus, **SETTINGS)
-        corpus.track(self.linkage, mode=self.mode)
+        corpus.track(mode=self.mode)
         with psycopg.connect(db.url, autocommit=True) as connection:
             for table in self.tables:
                 connection.execute(
@@ -196,7 +195,7 @@ class Transactions(Work):
             check_contents(documents(connection, self.corpus), self.model.texts, self.findings)
             self.findings.problems += [f"differs: {difference}" for difference in corpus.drift()]
             check_corpus(corpus, self.findings)
-            check_clusters(connection, corpus, self.linkage, self.findings)
+            check_clusters(connection, corpus, self.findings)
             check_searches(corpus, self.model.texts, self.findings)
             check_leftovers(db, connection, self.findings)
 
@@ -209,7 +208,6 @@ class Queue(Transactions):
 
     corpus = "queued"
     tables = ("queued_rows",)
-    linkage: LinkageName = "single"
 
     def begin(self, stage: Stage, first: int) -> None:
         super().begin(stage, first)

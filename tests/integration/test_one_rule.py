@@ -151,17 +151,16 @@ def test_twins_obey_the_rule(db: ts.Database, connection: Connection, recall: fl
 def test_tracked_clusters_obey_the_rule(
     db: ts.Database, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for linkage in LINKAGES:
-        for least in (1, 100):
-            # One builds the clusters in Python, the other in SQL.
-            monkeypatch.setattr(build_clusters, "LEAST_DOCUMENTS", least)
-            corpus = db.create_corpus(f"{linkage} {least}", **SETTINGS)
-            corpus.add_many(TEXTS.items())
-            connection.execute("SELECT textsim.track(%s, %s)", [corpus.name, linkage])
-            corpus.update_clusters()
-            query = f"SELECT count(*) FROM textsim.match_{corpus._current.store.corpus.id}"
-            assert value(connection, query) == 1
-            assert corpus.check() == []
+    for least in (1, 100):
+        # One builds the clusters in Python, the other in SQL.
+        monkeypatch.setattr(build_clusters, "LEAST_DOCUMENTS", least)
+        corpus = db.create_corpus(f"{least}", **SETTINGS)
+        corpus.add_many(TEXTS.items())
+        corpus.track()
+        corpus.update_clusters()
+        query = f"SELECT count(*) FROM textsim.match_{corpus._current.store.corpus.id}"
+        assert value(connection, query) == 1
+        assert corpus.check() == []
 
 
 @pytest.mark.usefixtures("rule")

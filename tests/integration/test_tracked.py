@@ -15,7 +15,7 @@ from tests.support.tracked import Groups, compare, expected_ids, ids_of
 from tests.support.tracked_writer import CORPORA, RandomWriter
 from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
-from textsim_db.settings.named_values import LinkageName, ModeName
+from textsim_db.settings.named_values import ModeName
 from textsim_db.sync import build_clusters
 
 CHANGES = 15
@@ -26,7 +26,6 @@ LOG_ALL = b"SELECT textsim._log_ids(1, array(SELECT id FROM textsim.document_1))
 @pytest.mark.both_servers
 @pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["queue", "inline"])
-@pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
 @pytest.mark.parametrize("kind", CORPORA)
 @pytest.mark.parametrize("judges", [False, True])
 def test_clusters_follow_random_changes(
@@ -35,7 +34,6 @@ def test_clusters_follow_random_changes(
     rng: random.Random,
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
-    linkage: LinkageName,
     mode: ModeName,
     judges: bool,
 ) -> None:
@@ -45,7 +43,7 @@ def test_clusters_follow_random_changes(
     for _ in range(3):
         writer.change()
     threshold = corpus.config.threshold + rng.choice((0, 0.1))
-    connection.execute("SELECT textsim.track('c', %s, %s, %s)", [linkage, threshold, mode])
+    connection.execute("SELECT textsim.track('c', 'kept', %s, %s)", [threshold, mode])
     corpus.update_clusters()
     before: Groups = {}
     most = 0
@@ -57,7 +55,7 @@ def test_clusters_follow_random_changes(
             corpus.update_clusters()
         if mode == "queue":
             connection.execute("CALL textsim.update_clusters('c')")
-        after = compare(connection, corpus, linkage, threshold)
+        after = compare(connection, corpus, threshold)
         ids = {root: cluster for cluster, (root, _) in after.items()}
         # Inline, each transaction is a step, and the clusters between the steps are not known here.
         kept_ids = expected_ids(before, after) if mode == "queue" else {}
@@ -70,54 +68,17 @@ def test_clusters_follow_random_changes(
     assert corpus.check() == []
 
 
-@pytest.mark.parametrize("judges", sample([True, False], 2, "more"))
-def test_complete_clusters_of_a_large_group_follow_random_changes(
-    db: ts.Database, connection: Connection, rng: random.Random, judges: bool
-) -> None:
-    """Chains of many equal similarities: a change may move all clusters beside it, or none."""
-    corpus = db.create_corpus("c", shingle="word:1", threshold=0.6, recall=1.0)
-    places = [(f"{number:03}", rng.randrange(250)) for number in range(200)]
-
-    def text(place: int) -> str:
-        return " ".join(f"w{place + offset}" for offset in range(12))
-
-    corpus.add_many((key, text(place)) for key, place in places)
-    corpus.track("complete")
-    corpus.update_clusters()
-    changes = set()
-    for _ in range(10):
-        keys = rng.sample([key for key, _ in places], rng.choice((1, 1, 2, 8)))
-        if rng.random() < 0.4:
-            corpus.remove(keys)
-        else:
-            corpus.add_many((key, text(rng.randrange(250))) for key in keys)
-        if judges:
-            (a, place), (b, _) = rng.sample(places, 2)
-            if rng.random() < 0.5:
-                # Copies and their neighbours, of which a judgement may concern one only.
-                near = min(249, place + rng.choice((0, 1, 2)))
-                corpus.add_many([(a, text(place)), (b, text(near)), (f"{a} copy", text(place))])
-            corpus.judge(a, b, rng.choice(("same", "different", "different")))
-        last = max(event.id for event in corpus.cluster_events())
-        connection.execute("CALL textsim.update_clusters('c')")
-        clusters = compare(connection, corpus, "complete", 0.6)
-        changes.add(len(list(corpus.cluster_events(after=last))))
-        assert len(clusters) > 20
-    assert len(changes) > 2
-    assert corpus.check() == []
-
-
 def test_a_worker_updates_clusters_and_sets_aside_what_it_cannot_process(
     db: ts.Database, connection: Connection, rng: random.Random
 ) -> None:
     corpus = db.create_corpus("c", **CORPORA["bands"])
-    corpus.track("single")
+    corpus.track()
     writer = RandomWriter(connection, corpus, rng)
     with running_worker(db, poll=0.01):
         for _ in range(30):
             writer.change()
         wait_until(connection, IS_UP_TO_DATE)
-    compare(connection, corpus, "single", 0.5)
+    compare(connection, corpus, 0.5)
     corpus.remove(["k1", "k2"])
     corpus.add_many([("k1", "one two three"), ("k2", "one two three"), ("k3", "one two three")])
     refused = ids_of(connection, corpus)["k2"]
@@ -132,7 +93,7 @@ def test_a_worker_updates_clusters_and_sets_aside_what_it_cannot_process(
     connection.execute("ALTER TABLE textsim.node_1 DROP CONSTRAINT node_1_document_id_check")
     assert corpus.retry_failures() == 1
     assert corpus.update_clusters() == 1
-    compare(connection, corpus, "single", 0.5)
+    compare(connection, corpus, 0.5)
 
 
 MOVE_TO_NODE = """
@@ -204,7 +165,7 @@ def test_check_finds_damage_and_reconcile_mends_it(
             corpus.remove(["8"])
             corpus.add("5", texts[5])
             corpus.update_clusters()
-            before = compare(connection, corpus, "kept", 0.5)
+            before = compare(connection, corpus, 0.5)
             connection.execute(damage)
             problems = corpus.check()
             assert {problem.kind for problem in problems} >= {kind.strip()}, (kind, problems)
@@ -218,7 +179,7 @@ def test_check_finds_damage_and_reconcile_mends_it(
                 assert remedies == {"textsim reconcile c"}, (kind, problems)
                 assert corpus.reconcile().mended >= len(documents), kind
             assert corpus.check() == [], kind
-            after = compare(connection, corpus, "kept", 0.5, events=False)
+            after = compare(connection, corpus, 0.5, events=False)
             assert sorted(after.values(), key=str) == sorted(before.values(), key=str), kind
             if kind.count(" ") < 7 or kind.strip() != "cluster":
                 assert after == before, kind
@@ -234,6 +195,11 @@ def test_what_a_tracked_corpus_refuses(db: ts.Database, connection: Connection) 
             call()
     with pytest.raises(ts.ConfigurationError, match=r"threshold is 0\.4; .* matches from 0\.5 on"):
         corpus.track(threshold=0.4)
+    for linkage in ("single", "complete"):
+        with pytest.raises(
+            ts.ConfigurationError, match=r"kept only, and clusters\(\) computes others"
+        ):
+            corpus.track(linkage)
     corpus.track()
     with pytest.raises(ts.ConfigurationError, match="is tracked already"):
         corpus.track()
@@ -349,12 +315,11 @@ def count_events(connection: Connection) -> int:
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("linkage", ["kept", "single"])
 def test_clusters_keep_their_ids(
-    db: ts.Database, connection: Connection, rng: random.Random, linkage: LinkageName
+    db: ts.Database, connection: Connection, rng: random.Random
 ) -> None:
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.5, recall=0.95, is_unique=False)
-    corpus.track(linkage)
+    corpus.track()
     texts: dict[str, str] = {}
 
     def change(count: int) -> None:
@@ -389,7 +354,7 @@ def test_clusters_keep_their_ids(
             corpus.rebuild(**(settings if not pending else {}))
             threshold = corpus.config.threshold
             assert (corpus.status().linkage, corpus.status().tracked_threshold) == (
-                linkage,
+                "kept",
                 threshold,
             )
             between = members_by_key(corpus)
@@ -398,7 +363,7 @@ def test_clusters_keep_their_ids(
             rows = connection.execute("SELECT key, cluster FROM textsim.members('c')").fetchall()
             assert sorted(rows) == sorted((m.key, m.cluster) for m in corpus.members())
             corpus.update_clusters()
-            after = compare(connection, corpus, linkage, threshold)
+            after = compare(connection, corpus, threshold)
             ids = ids_of(connection, corpus)
             if pending or not settings:
                 translated = with_new_ids(updated, ids)
@@ -450,7 +415,7 @@ def test_a_higher_threshold_stays_until_the_corpus_has_a_higher_threshold(
         corpus.rebuild(threshold=threshold)
         thresholds.append(corpus.status().tracked_threshold)
         corpus.update_clusters()
-        compare(connection, corpus, "kept", thresholds[-1] or 0)
+        compare(connection, corpus, thresholds[-1] or 0)
     assert thresholds == [0.7, 0.7, 0.8, 0.5]
 
 

@@ -11,7 +11,6 @@ import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.connections import Connection
 from tests.support.tracked import compare
-from textsim_db.settings.named_values import LinkageName
 from textsim_db.sync import build_clusters
 
 MOST = 200
@@ -25,9 +24,9 @@ def filled(numbers: range) -> Iterator[tuple[str, str]]:
         yield f"{number:05}", f"{TEMPLATE} {number} a{number} b{number}"
 
 
-def tracked(db: ts.Database, linkage: LinkageName) -> ts.Corpus:
+def tracked(db: ts.Database) -> ts.Corpus:
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.7)
-    corpus.track(linkage)
+    corpus.track()
     return corpus
 
 
@@ -45,19 +44,15 @@ def check_one_cluster(corpus: ts.Corpus, keys: set[str], first: str) -> None:
 
 
 @pytest.mark.more
-@pytest.mark.parametrize(
-    ("linkage", "is_bulk"),
-    [("kept", False), ("single", False), ("single", True), ("kept", True)],
-)
+@pytest.mark.parametrize("is_bulk", [False, True])
 def test_a_crowd_is_one_cluster_and_has_few_matches(
     db: ts.Database,
     connection: Connection,
     monkeypatch: pytest.MonkeyPatch,
-    linkage: LinkageName,
     is_bulk: bool,
 ) -> None:
     count = 350
-    corpus = tracked(db, linkage)
+    corpus = tracked(db)
     corpus.add_many(filled(range(count)))
     if is_bulk:
         monkeypatch.setattr(build_clusters, "LEAST_DOCUMENTS", 100)
@@ -75,12 +70,11 @@ def test_a_crowd_is_one_cluster_and_has_few_matches(
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("linkage", ["kept", "single"])
 def test_a_crowd_that_loses_matches_is_compared_again(
-    db: ts.Database, connection: Connection, linkage: LinkageName
+    db: ts.Database, connection: Connection
 ) -> None:
     count, removed = 330, 120
-    corpus = tracked(db, linkage)
+    corpus = tracked(db)
     corpus.add_many(filled(range(count)))
     corpus.update_clusters()
     for start in range(0, removed, 60):
@@ -101,7 +95,7 @@ def test_a_crowd_that_loses_matches_is_compared_again(
 def test_the_likest_text_is_found_in_a_crowd(db: ts.Database) -> None:
     """A document is compared with the texts that share most buckets with it."""
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.95)
-    corpus.track("single")
+    corpus.track()
     corpus.add_many(filled(range(400)))
     corpus.update_clusters()
     assert list(corpus.members()) == []
@@ -111,38 +105,9 @@ def test_the_likest_text_is_found_in_a_crowd(db: ts.Database) -> None:
     assert sorted(member.key for member in corpus.members()) == ["one", "other"]
 
 
-@pytest.mark.more
-@pytest.mark.parametrize("is_bulk", [False, True])
-def test_a_crowd_of_complete_linkage_is_one_cluster_and_documents_alone(
-    db: ts.Database, connection: Connection, monkeypatch: pytest.MonkeyPatch, is_bulk: bool
-) -> None:
-    """A document that was not compared with all of its candidates is alone with its copies."""
-    monkeypatch.setattr(build_clusters, "LEAST_DOCUMENTS", 100)
-    corpus = tracked(db, "complete")
-    corpus.add_many(filled(range(300)))
-    if is_bulk:
-        corpus.update_clusters()
-    else:
-        connection.execute("CALL textsim.update_clusters('c')")
-    first = {key for key, _ in filled(range(MOST + 1))}
-    check_one_cluster(corpus, first, "00000")
-    assert corpus.status().crowded == 300 - MOST - 1
-    [(_, text)] = filled(range(299, 300))
-    corpus.add("copy", text)
-    corpus.remove(["00000"])
-    corpus.update_clusters()
-    members = {member.key: member.representative for member in corpus.members()}
-    assert members == {
-        **dict.fromkeys(first - {"00000"}, "00001"),
-        **dict.fromkeys(("copy", "00299"), "00299"),
-    }
-    assert corpus.check() == []
-
-
-@pytest.mark.parametrize("linkage", ["complete", pytest.param("kept", marks=pytest.mark.more)])
-def test_copies_of_a_text_do_not_hide_a_cluster(db: ts.Database, linkage: LinkageName) -> None:
+def test_copies_of_a_text_do_not_hide_a_cluster(db: ts.Database) -> None:
     """A bucket has more documents than are read, but few different texts."""
-    corpus = tracked(db, linkage)
+    corpus = tracked(db)
     (_, text), *others = filled(range(4))
     corpus.add_many((f"copy {number}", text) for number in range(1200))
     corpus.update_clusters()
@@ -156,15 +121,12 @@ def test_copies_of_a_text_do_not_hide_a_cluster(db: ts.Database, linkage: Linkag
 
 
 @pytest.mark.more
-@pytest.mark.parametrize(
-    ("linkage", "way"),
-    [("kept", "sql"), ("complete", "python"), ("single", "worker")],
-)
+@pytest.mark.parametrize("way", ["sql", "python", "worker"])
 def test_many_documents_that_are_loaded_at_once(
-    db: ts.Database, connection: Connection, linkage: LinkageName, way: str
+    db: ts.Database, connection: Connection, way: str
 ) -> None:
     corpus = db.create_corpus("c")
-    corpus.track(linkage)
+    corpus.track()
     corpus.add_many(documents(10_000, words=60, planted=0.3, seed=1))
     if way == "sql":
         connection.execute("CALL textsim.update_clusters('c')")
@@ -172,7 +134,7 @@ def test_many_documents_that_are_loaded_at_once(
         db.worker().run(until_idle=True)
     else:
         assert corpus.update_clusters() == 10_000
-    clusters = compare(connection, corpus, linkage, corpus.config.threshold)
+    clusters = compare(connection, corpus, corpus.config.threshold)
     assert len(clusters) > 500
     assert corpus.check() == []
 

@@ -40,7 +40,7 @@ def test_inline_writers_commit_one_after_another_and_see_each_other(
     a.end()
     b.end()
     assert clusters_of(corpus) == ["a", "b"]
-    compare(connection, corpus, "kept", 0.7)
+    compare(connection, corpus, 0.7)
 
 
 def test_an_inline_writer_with_an_old_snapshot_is_refused(
@@ -69,7 +69,7 @@ def test_a_document_changes_while_its_clusters_are_updated(
     getattr(a, ends)()
     corpus.update_clusters()
     assert clusters_of(corpus) == []
-    compare(connection, corpus, "kept", 0.7)
+    compare(connection, corpus, 0.7)
     assert corpus.check() == []
 
 
@@ -151,7 +151,7 @@ def test_a_pair_is_judged_while_its_documents_are_being_added(
     if mode == "queue":
         connection.execute("CALL textsim.update_clusters('c')")
     assert clusters_of(corpus) == []
-    compare(connection, corpus, "kept", 0.7)
+    compare(connection, corpus, 0.7)
     assert corpus.check() == []
 
 
@@ -186,7 +186,7 @@ def test_a_pair_is_judged_while_a_rebuilt_corpus_replaces_its_corpus(
     rebuilding.end()
     corpus.update_clusters()
     assert clusters_of(corpus) == (["a", "b"] if statement.startswith("unjudge") else [])
-    compare(connection, corpus, "kept", 0.7)
+    compare(connection, corpus, 0.7)
     assert corpus.check() == []
 
 
@@ -201,4 +201,4 @@ def test_a_rebuilt_corpus_waits_for_the_clusters_of_a_judgement(
     judge.begin(judge.connection.commit)
     judge.end()
     rebuilding.end()
-    compare(connection, db.corpus("c"), "kept", 0.7)
+    compare(connection, db.corpus("c"), 0.7)

@@ -17,6 +17,7 @@ from tests.support.released import ROOT, Release, each_release
 from tests.support.roles import new_stage
 from tests.support.sampling import sample
 from tests.support.servers import Server
+from tests.support.tracked import Groups, compare, expected_ids, ids_of
 from textsim_db.db import schema
 
 pytestmark = pytest.mark.both_servers
@@ -112,6 +113,62 @@ def test_default_privileges_take_no_function_from_a_role(server: Server, release
         )
         keys = stage.run(stage.reader, "SELECT key FROM textsim.matches('news', 'one two three')")
         assert keys == [("1",)]
+
+
+@each_release
+def test_clusters_of_another_linkage_keep_their_ids(server: Server, release: Release) -> None:
+    """The next update groups them anew, and logs each change; the upgrade changes no cluster."""
+    texts = {
+        f"{place:03}": " ".join(f"w{place * 7 % 150 + offset}" for offset in range(12))
+        for place in range(100)
+    }
+    tracked = [(linkage, mode) for linkage in ts.Linkage for mode in ("queue", "inline")]
+    with server.database(UTF8) as url, psycopg.connect(url, autocommit=True) as connection:
+        release.call("textsim_db", "install", url)
+        before: dict[str, list[tuple[str, int, str]]] = {}
+        members = "SELECT key, cluster, representative FROM textsim.members(%s) ORDER BY key"
+        for linkage, mode in tracked:
+            name = f"{linkage} {mode}"
+            settings = "shingle => 'word:1', threshold => 0.6, recall => 1"
+            create = f"SELECT textsim.create_corpus(%s, {settings})"
+            connection.execute(create.encode(), [name])
+            add = "SELECT textsim.add(%s, %s, %s)"
+            for key, text in texts.items():
+                connection.execute(add, [name, key, text])
+            connection.execute("SELECT textsim.judge(%s, '001', '002', 'same')", [name])
+            connection.execute("SELECT textsim.track(%s, %s, mode => %s)", [name, linkage, mode])
+            connection.execute("CALL textsim.update_clusters(%s)", [name])
+            before[name] = connection.execute(members, [name]).fetchall()
+        ts.install(url)
+        with ts.connect(url) as db:
+            for linkage, mode in tracked:
+                name = f"{linkage} {mode}"
+                corpus = db.corpus(name)
+                waiting = 0 if linkage == "kept" else len(texts)
+                assert connection.execute(members, [name]).fetchall() == before[name]
+                assert (corpus.status().outdated, corpus.check()) == (waiting, [])
+                assert corpus.update_clusters() == waiting
+                ids = ids_of(connection, corpus)
+                old: Groups = {
+                    cluster: (
+                        ids[representative],
+                        frozenset(ids[key] for key, other, _ in before[name] if other == cluster),
+                    )
+                    for _, cluster, representative in before[name]
+                }
+                new = compare(connection, corpus, 0.6)
+                assert (new == old) == (linkage == "kept"), name
+                found = {root: cluster for cluster, (root, _) in new.items()}
+                kept = expected_ids(old, new)
+                assert kept
+                assert {root: found[root] for root in kept} == kept
+                corpus.add("new", texts["050"])
+                corpus.update_clusters()
+                compare(connection, corpus, 0.6)
+                assert corpus.check() == []
+                corpus.drop()
+        of_corpora = "SELECT proname FROM pg_proc WHERE proname ~ '^_.*_[0-9]+$'"
+        assert connection.execute(of_corpora).fetchall() == []
 
 
 CUT = """

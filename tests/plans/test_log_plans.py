@@ -14,7 +14,6 @@ from benchmarks.generate import documents
 from tests.support.connections import Connection
 from tests.support.waiting import wait_for
 from textsim_db.db import stored_corpus
-from textsim_db.settings.named_values import LinkageName
 from textsim_db.sync import statements
 
 READ = """
@@ -28,15 +27,13 @@ TEXT = " ".join(f"word{number}" for number in range(30))
 
 
 @pytest.mark.more
-@pytest.mark.sampled
-@pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
 @pytest.mark.parametrize("is_judged", [False, True])
 def test_an_update_for_one_document_reads_few_rows(
-    db: ts.Database, connection: Connection, linkage: LinkageName, is_judged: bool
+    db: ts.Database, connection: Connection, is_judged: bool
 ) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many(documents(8_000, words=40, planted=0.1, seed=1))
-    corpus.track(linkage)
+    corpus.track()
     corpus.update_clusters()
     if is_judged:
         first, second, *_ = [pair[:2] for pair in corpus.pairs()]

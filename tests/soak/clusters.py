@@ -6,7 +6,7 @@ Writers add, replace, remove and judge documents, some documents expire, and the
 worker and other sessions update the clusters meanwhile, and are killed. After each thousand steps the
 writers pause: matches, members and clusters must equal those of Corpus.pairs() and clusters(), and those
 of networkx. All events are replayed: they give the same members, and no id is used twice. check must
-find no problem. A life has one kind of corpus, linkage and mode, and then the next life begins.
+find no problem. A life has one kind of corpus and mode, and then the next life begins.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.support.embedded import server_folder
 from tests.support.tracked import compare, compare_with_networkx
 from tests.support.tracked_writer import CORPORA, RandomWriter
 from textsim_db.db import embedded_server
-from textsim_db.settings.named_values import Linkage, LinkageName, Mode, ModeName
+from textsim_db.settings.named_values import Mode, ModeName
 
 BETWEEN_COMPARISONS = 1000
 LIFE = 5000
@@ -51,7 +51,7 @@ REBUILT = (
     pg.UndefinedFunction,
 )
 """Errors of a writer that began before the end of a rebuild."""
-LIVES = list(itertools.product(CORPORA, Linkage, Mode))
+LIVES = list(itertools.product(CORPORA, Mode))
 
 
 class Worker:
@@ -84,7 +84,6 @@ class Life:
     url: str
     seed: str
     kind: str
-    linkage: LinkageName
     mode: ModeName
     writers: int
     happened: Counter[str] = field(default_factory=Counter)
@@ -96,7 +95,7 @@ class Life:
 
     def live(self, steps: int) -> None:
         """Make the steps, and compare after each thousand; raise AssertionError for a difference."""
-        self._corpus.track(self.linkage, mode=self.mode, keep_events=None)
+        self._corpus.track(mode=self.mode, keep_events=None)
         with ExitStack() as stack:
             stack.callback(self._worker.kill)
             connections = [
@@ -163,8 +162,8 @@ class Life:
     def _compare(self, connection: Connection) -> None:
         connection.execute("CALL textsim.expire(%s)", [NAME])
         self._corpus.update_clusters()
-        compare(connection, self._corpus, self.linkage, self._threshold)
-        compare_with_networkx(connection, self._corpus, self.linkage, self._threshold)
+        compare(connection, self._corpus, self._threshold)
+        compare_with_networkx(connection, self._corpus, self._threshold)
         assert self._corpus.check() == []
 
 
@@ -185,13 +184,13 @@ def run(steps: int, writers: int, seed: int) -> Counter[str]:
         for number, first in enumerate(range(0, steps, LIFE)):
             if number % len(LIVES) == 0:
                 lives = rng.sample(LIVES, len(LIVES))
-            kind, linkage, mode = lives[number % len(LIVES)]
+            kind, mode = lives[number % len(LIVES)]
             start = time.monotonic()
-            life = Life(db, url, f"{seed} {number}", kind, linkage, mode, writers)
+            life = Life(db, url, f"{seed} {number}", kind, mode, writers)
             life.live(min(LIFE, steps - first))
             happened += life.happened
             print(
-                f"{number + 1:3d}. {kind}, {linkage}, {mode}: {life.happened.total():,} steps, "
+                f"{number + 1:3d}. {kind}, {mode}: {life.happened.total():,} steps, "
                 f"no difference ({time.monotonic() - start:.0f} s)",
                 flush=True,
             )

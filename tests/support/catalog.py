@@ -20,7 +20,7 @@ PLANNED_ONCE = re.compile(
 WITHOUT_SCANS = re.compile(
     r"(?:textsim\.)?(?:_(?:candidates|write)_\d+|_smallest_values|_normal_form_of(?:_\d+)?|_word_numbers(?:_\d+)?"
     r"|_compares_all|_search|_store_form|_forget_failures|_remove_documents?|_delete_locked|_awaited_twins|_near_misses|_index_existing|_merges|_uncompared|_search_warnings|_unequal_keys|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
-    r"|_logged_documents|(?:_connected_nodes|_touching_nodes)(?:_\d+)?|_connected_keys|_update_clusters|_waiting|_replaced_ids"
+    r"|_logged_documents|_connected_keys|_update_clusters|_waiting|_replaced_ids"
     r"|_change_passage_rows|_chosen_values|_count_documents_of|common_runs|_find_passages|_passages_of|passages"
     r"|containing)\("
 )
@@ -32,8 +32,8 @@ WALKS_INDEX = re.compile(
 """Matches functions that walk the log, or expired documents, in the order of an index."""
 
 WITHOUT_NESTED_LOOPS = re.compile(
-    r"(?:textsim\.)?(?:_move_to_nodes|_group_nodes|_nodes_after_kept|_kept_neighbours|_followers|_kept_groups|_lost_parts"
-    r"|_joined_groups|_with_clusters|_regrouped_nodes|_complete_groups|_store_groups|_judged_links|_with_judged|_place_judged|_unequal_keys)(?:_\d+)?\(|(?:textsim\.)?_candidates_\d+\("
+    r"(?:textsim\.)?(?:_move_to_nodes|_unsearched_nodes|_remove_empty_nodes|_first_documents|_are_kept|_kept_neighbours|_later_neighbours"
+    r"|_group_nodes|_followed_otherwise|_kept_groups|_store_groups|_end_clusters|_judged_links|_with_judged|_place_judged|_unequal_keys)(?:_\d+)?\(|(?:textsim\.)?_candidates_\d+\("
 )
 """Matches functions of tracked clusters and of searches, in which the sizes of CTEs are guessed."""
 
@@ -139,11 +139,7 @@ def _expected_settings(function: str) -> list[str]:
         settings.append("enable_nestloop=off")
     if "_update_clusters(" in function:
         settings += ["enable_hashjoin=on", "enable_mergejoin=on"]
-    if (
-        "_connected_nodes" in function
-        or "_touching_nodes" in function
-        or "_connected_keys" in function
-    ):
+    if "_connected_keys" in function:
         settings += ["enable_hashjoin=off", "enable_mergejoin=off"]
     if re.match(r"(?:textsim\.)?common_runs\(", function):
         settings.append("client_min_messages=warning")

@@ -8,7 +8,6 @@ from itertools import combinations
 import textsim_db as ts
 from tests.support.connections import Connection, tables_of
 from tests.support.judgements import expected_clusters, judged_groups
-from textsim_db.settings.named_values import LinkageName
 
 Groups = dict[int, tuple[int, frozenset[int]]]
 """By the id of a cluster: its representative and its members, as ids of documents."""
@@ -29,11 +28,7 @@ def guards_of(connection: Connection, corpus: ts.Corpus) -> dict[str, int | None
 
 
 def compare(
-    connection: Connection,
-    corpus: ts.Corpus,
-    linkage: LinkageName,
-    threshold: float,
-    events: bool = True,
+    connection: Connection, corpus: ts.Corpus, threshold: float, events: bool = True
 ) -> Groups:
     """Compare matches, clusters and events with the documents, and return the clusters."""
     ids = ids_of(connection, corpus)
@@ -47,13 +42,8 @@ def compare(
     found = connection.execute(matches, [corpus.name]).fetchall()
     assert {(a, b): similarity for a, b, similarity in found} == pairs
     assert len(found) == len(pairs)
-    clusters = corpus.clusters(threshold, linkage=linkage, rank=ids.__getitem__, judgements=True)
-    expected = {
-        min(ids[key] for key in c.keys) if c.kept is None else ids[c.kept]: {
-            ids[key] for key in c.keys
-        }
-        for c in clusters
-    }
+    clusters = corpus.clusters(threshold, linkage="kept", rank=ids.__getitem__, judgements=True)
+    expected = {ids[c.kept or ""]: {ids[key] for key in c.keys} for c in clusters}
     members: dict[int, set[int]] = defaultdict(set)
     representatives: dict[int, int] = {}
     query = "SELECT key, cluster, representative, similarity FROM textsim.members(%s)"
@@ -69,9 +59,7 @@ def compare(
     return {cluster: (representatives[cluster], frozenset(members[cluster])) for cluster in members}
 
 
-def compare_with_networkx(
-    connection: Connection, corpus: ts.Corpus, linkage: str, threshold: float
-) -> None:
+def compare_with_networkx(connection: Connection, corpus: ts.Corpus, threshold: float) -> None:
     """Compare the members with the clusters that the plain definition makes of the matches."""
     documents, _ = tables_of(connection, corpus.name)
     rows = connection.execute(f"SELECT key, scope FROM {documents} ORDER BY id").fetchall()
@@ -81,8 +69,8 @@ def compare_with_networkx(
         scopes,
         {(a, b): value for a, b, value in corpus.pairs(threshold) if guards[a] == guards[b]},
         {(j.a, j.b): str(j.verdict) for j in corpus.judgements() if not j.is_stale},
-        linkage,
-        sorted(scopes) if linkage == "complete" else list(scopes),
+        "kept",
+        list(scopes),
     )
     members: dict[int, list[str]] = defaultdict(list)
     for member in corpus.members():

@@ -230,7 +230,7 @@ TRACK = Operation(
 
     Examples:
     - `textsim track news`
-    - `textsim track news --linkage single --threshold 0.9`
+    - `textsim track news --threshold 0.9`
 
     """,
     show=_show_tracked,

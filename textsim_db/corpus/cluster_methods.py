@@ -339,8 +339,8 @@ class TrackingMethods(CheckedArguments):
         They obey judgements; see judge(). members() reads them.
 
         Args:
-            linkage: how matches make clusters: `"kept"`, `"single"` or `"complete"`, as in clusters().
-                With `"kept"` documents are considered in the order in which they were added.
+            linkage: `"kept"`: every member matches the document that is kept, and documents are
+                considered in the order in which they were added. clusters() computes others on demand.
             threshold: the lowest similarity of a match; by default the threshold of the corpus, and not
                 lower. If a rebuild changes that of the corpus, an equal or lower one follows it.
             mode: with `"queue"` a worker or update_clusters() processes changes. With `"inline"` the

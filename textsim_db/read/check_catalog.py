@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from psycopg import errors as pg
 
@@ -21,13 +21,6 @@ log = logging.getLogger(__name__)
 
 INSTALL = "textsim db install"
 FROM_BACKUP = "restore the database from a backup"
-
-
-class Tracking(NamedTuple):
-    linkage: str
-    """How matches make clusters: kept, single or complete."""
-    threshold: float
-    """The least similarity of a match."""
 
 
 def check_installation(engine: Engine) -> list[Problem]:
@@ -90,15 +83,16 @@ def object_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Pr
         yield from _sequences(
             connection, corpus.statement(integrity_statements.SEQUENCES_OF_CORPUS)
         )
-        if tracking(connection, corpus) is not None:
+        if tracked_threshold(connection, corpus) is not None:
             yield from _sequences(
                 connection, corpus.statement(integrity_statements.TRACKING_SEQUENCES)
             )
 
 
-def tracking(connection: Connection, corpus: StoredCorpus) -> Tracking | None:
+def tracked_threshold(connection: Connection, corpus: StoredCorpus) -> float | None:
+    """Return the least similarity of a match of a tracked corpus; None if it is not tracked."""
     row = connection.execute(corpus.statement(integrity_statements.TRACKED)).fetchone()
-    return None if row is None else Tracking(*row)
+    return None if row is None else float(row[0])
 
 
 def _settings(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:

@@ -28,7 +28,7 @@ from textsim_db.db.statements import ALIVE, WORDS_BY_ID
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import integrity_statements
-from textsim_db.read.check_catalog import FROM_BACKUP, object_problems, tracking
+from textsim_db.read.check_catalog import FROM_BACKUP, object_problems, tracked_threshold
 from textsim_db.read.check_tracked_clusters import faults, shingle_hashes
 from textsim_db.read.list_pairs import Exceptions, twins
 from textsim_db.read.snapshot import on_each, snapshot, with_second
@@ -61,7 +61,7 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
         problems = list(object_problems(connection, store.corpus))
         if any(problem.kind in ("table", "column", "setting") for problem in problems):
             return problems
-        tracked = tracking(connection, store.corpus)
+        tracked = tracked_threshold(connection, store.corpus)
         remedies = _remedies(connection, store.corpus)
         checker = _Checker(connection, store.corpus, tracked is not None, remedies)
         problems += [
@@ -84,7 +84,7 @@ def check(store: Store, progress: Callable[[int], None] | None = None) -> list[P
 def tracking_faults(store: Store) -> list[Problem]:
     """Return what is wrong with the matches and clusters of a corpus; nothing if it is not tracked."""
     with snapshot(store.engine) as connection:
-        tracked = tracking(connection, store.corpus)
+        tracked = tracked_threshold(connection, store.corpus)
         if tracked is None:
             return []
         remedies = _remedies(connection, store.corpus)

@@ -23,7 +23,6 @@ from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import integrity_statements
-from textsim_db.read.check_catalog import Tracking
 from textsim_db.read.list_pairs import StoredHost
 from textsim_db.read.snapshot import fetch_arrays
 from textsim_db.results import Problem
@@ -59,9 +58,12 @@ def shingle_hashes(tokens: Tokens, shingle: Shingle) -> list[bytes]:
 
 
 def faults(
-    connection: Connection, store: Store, tracked: Tracking, suspects: list[int]
+    connection: Connection, store: Store, threshold: float, suspects: list[int]
 ) -> Iterator[Problem]:
-    """Yield what is wrong with the nodes, matches and clusters of a corpus, in the caller's snapshot."""
+    """Yield what is wrong with the nodes, matches and clusters of a corpus, in the caller's snapshot.
+
+    threshold: the least similarity of a match.
+    """
     corpus = store.corpus
     remedy = f"textsim reconcile {quote(corpus.name)}"
 
@@ -74,15 +76,15 @@ def faults(
         (integrity_statements.WRONG_CLUSTERS, "cluster"),
         (integrity_statements.WRONG_ALIASES, "alias"),
     ):
-        for subject, detail in rows(statement, suspects=suspects, linkage=tracked.linkage):
+        for subject, detail in rows(statement, suspects=suspects):
             yield Problem(kind, subject, detail, remedy)
-    nodes, crowded = _nodes_to_compare(connection, store, tracked.threshold)
+    nodes, crowded = _nodes_to_compare(connection, store, threshold)
     for start in range(0, len(nodes), NODES_AT_ONCE):
         part = nodes[start : start + NODES_AT_ONCE].tolist()
         for a, b, stored, expected in rows(
             integrity_statements.WRONG_MATCHES,
             nodes=part,
-            threshold=tracked.threshold,
+            threshold=threshold,
             crowded=crowded.tolist(),
         ):
             detail = (

@@ -194,9 +194,7 @@ SEQUENCES_OF_CORPUS: Final = _sequences("""
 # Integrity of a tracked corpus: its nodes follow from the documents, its matches from the nodes, and its
 # clusters from the matches. Documents that the log names are excused.
 
-TRACKED: Final[LiteralString] = (
-    "SELECT t.linkage, t.threshold FROM textsim.tracked t WHERE t.corpus_id = {id}"
-)
+TRACKED: Final[LiteralString] = "SELECT t.threshold FROM textsim.tracked t WHERE t.corpus_id = {id}"
 TRACKING_SEQUENCES: Final = _sequences("""
     ('textsim.node_' || {id} || '_id_seq', (SELECT max(n.node)::bigint FROM textsim.node_{id} n)),
     ('textsim.cluster_id_seq', greatest(
@@ -314,7 +312,7 @@ WITH changed AS MATERIALIZED (
 ), expected AS MATERIALIZED (
     SELECT e.document_id, e.representative, count(*) OVER (PARTITION BY e.representative) AS size
     FROM textsim._group_nodes_{id}(
-        (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(linkage)s,
+        (SELECT c FROM textsim.corpus c WHERE c.id = {id}), 'kept',
         ARRAY(SELECT DISTINCT n.node FROM textsim.node_{id} n)) g
     CROSS JOIN LATERAL ROWS FROM (
         pg_catalog.unnest(g.documents), pg_catalog.unnest(g.representatives)
@@ -330,12 +328,12 @@ FULL JOIN (SELECT e.* FROM expected e WHERE e.size > 1) e ON e.document_id = s.d
 LEFT JOIN {document} d ON d.id = coalesce(s.document_id, e.document_id)
 WHERE (s.representative, s.size) IS DISTINCT FROM (e.representative, e.size)
     AND (s.cluster IS NULL OR s.cluster NOT IN (SELECT k.cluster FROM changed k))
-    -- With linkage kept a judgement of a waiting document may decide where others go.
-    AND NOT (%(linkage)s = 'kept' AND EXISTS (
+    -- A judgement of a waiting document may decide where others go.
+    AND NOT EXISTS (
         SELECT FROM textsim.corpus c
         CROSS JOIN pg_catalog.unnest(textsim._logged_ids({id})) i (id) JOIN {document} w ON w.id = i.id
         WHERE c.id = {id} AND textsim._has_verdicts(coalesce(c.origin, c.id))
-            AND textsim._is_judged(coalesce(c.origin, c.id), w.key)))
+            AND textsim._is_judged(coalesce(c.origin, c.id), w.key))
 UNION ALL
 SELECT 'cluster ' || c.id, 'it has no members' FROM textsim.cluster_{id} c
 WHERE NOT EXISTS (SELECT FROM textsim.member_{id} m WHERE m.cluster = c.id)
