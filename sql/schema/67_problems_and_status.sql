@@ -589,7 +589,7 @@ COMMENT ON FUNCTION textsim.scopes(text, text)
 
 CREATE OR REPLACE FUNCTION textsim.languages(corpus text, key text DEFAULT NULL)
 RETURNS TABLE (language text, documents bigint)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
 BEGIN
