@@ -1,5 +1,5 @@
 -- The guards of a text: what texts must share, besides being similar, to be merged. textsim_db.text.guards computes the
--- same, and a test compares the negations with its list, which says why a word stands in it. If a list changes, raise
+-- same, and a test compares the lists with those of Python, which say why a word stands in them. If a list changes, raise
 -- textsim._guard_lists() in 11, and GUARD_LISTS in Python: then a corpus is refused until a rebuild has computed its
 -- guards anew.
 
@@ -51,17 +51,87 @@ BEGIN
     RETURN negations;
 END $$;
 
--- The words of a normal form that the guards look at: a line "KIND ELEMENT" for each element, in order.
-CREATE OR REPLACE FUNCTION textsim._guard_lines(guards text[], guard_words text[], form text) RETURNS text[]
+-- The words that the guard content leaves out, divided by |; textsim_db.text.fillers says which words are none.
+CREATE OR REPLACE FUNCTION textsim._fillers() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN
+    'a|abbiamo|adalah|ahoj|alstublieft|am|an|are|at|avaient|avait|avem|avez|aveți|avoir|avons|be|been|bei|'
+    'beim|being|bir|bitte|bol|bola|bolo|bonjour|byl|byla|byli|bylo|być|był|była|było|były|byť|být|can|ciao|'
+    'could|cześć|danke|dapat|das|degli|dei|del|della|delle|dello|dem|den|der|des|di|did|do|does|doing|done|'
+    'dziękuję|děkuji|een|egy|ein|eine|einem|einen|einer|eines|el|es|essere|est|estar|está|están|estão|ett|'
+    'faire|fait|foi|fost|getan|gjorde|gjør|gli|graag|gracias|grazie|gör|ha|habe|haben|habt|hace|hacer|had|'
+    'hadden|hade|hallo|han|hanno|har|has|hast|hatte|hatten|have|having|hebben|heeft|hei|hej|hello|het|hey|hi|'
+    'hola|ialah|il|is|ist|jest|jsou|kan|kann|kannst|kasih|kiitos|kindly|konnte|kunne|kunnen|kunt|kérem|können|'
+    'könnte|könnten|köszönöm|la|las|le|les|lo|los|lze|lütfen|merci|merhaba|mogę|mohu|może|można|mulțumesc|'
+    'môže|může|obrigada|obrigado|of|oli|olivat|olla|olá|ont|ovat|peut|peuvent|peux|please|pls|pode|podem|'
+    'poder|posso|possono|pouvez|pouvoir|prego|proszę|prosím|puede|pueden|puedo|può|rog|ser|silakan|sind|'
+    'sommes|sono|sont|suis|sunt|svp|são|sú|są|tack|tem|terima|teşekkürler|thank|thanks|the|tolong|tun|tut|têm|'
+    'um|uma|un|una|une|vannak|vær|være|været|waren|was|were|wäre|är|è|é|étaient|était|êtes|être|ďakujem|ένα|'
+    'ένασ|έχει|έχουν|ήταν|είναι|είχε|ευχαριστώ|μια|μπορεί|μπορώ|ο|οι|παρακαλώ|τα|την|τησ|το|τον|του|των|беше|'
+    'благодаря|був|була|були|було|бути|был|была|были|было|быть|дякую|е|есть|здравствуйте|могу|може|может|'
+    'можна|можно|моля|пожалуйста|привет|са|спасибо|съм|є|का|की|कृपया|के|था|थी|थे|है|हैं|の|吗|吧|呢|嗎|是|的|請|请';
+
+-- Words before which an apostrophe has left one of the next list: in "what's" it is a filler.
+CREATE OR REPLACE FUNCTION textsim._hosts() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 'he|here|how|i|it|she|that|there|they|this|we|what|when|where|which|who|why|you';
+
+CREATE OR REPLACE FUNCTION textsim._clitics() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 'd|m|re|s|ve';
+
+-- The endings of ordinal numbers, and the units that belong to the number before them.
+CREATE OR REPLACE FUNCTION textsim._ordinals() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 'st|nd|rd|th|e|er|ère|ème|ste|de';
+
+CREATE OR REPLACE FUNCTION textsim._units() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 'cl|cm|dl|dm|ft|g|gal|gb|ghz|gib|hz|kb|kg|khz|kib|km|kv|kw|kwh|l|lb|lbs|m|ma|mah|mb|mg|mhz|mib|ml|mm|mw|oz|tb|v|w';
+
+-- A normal form with numbers as one writes them plainly: 26 for 26th, 8w for 8 W.
+CREATE OR REPLACE FUNCTION textsim._plain_numbers(form text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF form COLLATE "C" !~ '[0-9]' THEN
+        RETURN form;
+    END IF;
+    RETURN ltrim(regexp_replace(regexp_replace(' ' || form COLLATE "C",
+        ' ([0-9]+)(?:' || textsim._ordinals() || ')(?= |$)', ' \1', 'g'),
+        ' (-?[0-9]+) (' || textsim._units() || ')(?= |$)', ' \1\2', 'g'), ' ');
+END $$;
+
+-- The content words of a normal form in their order, or all words if there are only fillers.
+CREATE OR REPLACE FUNCTION textsim._content(guard_fillers text[], form text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    plain text := textsim._plain_numbers(form);
+    content text;
+BEGIN
+    SELECT string_agg(w.word, ' ' ORDER BY w.place) INTO content
+    FROM unnest(string_to_array(regexp_replace(' ' || plain || ' ' COLLATE "C",
+        ' (' || textsim._hosts() || ') (?:' || textsim._clitics() || ')(?= )', ' \1', 'g'), ' '))
+        WITH ORDINALITY w (word, place)
+    WHERE w.word <> '' AND (w.word COLLATE "C" ~ '[0-9]' OR NOT (
+        w.word COLLATE "C" = ANY (string_to_array(textsim._fillers(), '|')) OR w.word COLLATE "C" = ANY (guard_fillers)));
+    RETURN coalesce(content, nullif(plain, ''));
+END $$;
+
+-- What the guards look at in a normal form: a line "KIND ELEMENT" for each element, in order.
+CREATE OR REPLACE FUNCTION textsim._guard_lines(guards text[], guard_words text[], guard_fillers text[], form text)
+RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     lines text[] := '{}';
     negations bigint;
 BEGIN
     IF 'numbers' = ANY (guards) AND form COLLATE "C" ~ '[0-9]' THEN
+        -- Runs of integers, which a unit ends, and other words with a digit.
         lines := array(
             SELECT DISTINCT 'numbers ' || m[1] COLLATE "C"
-            FROM regexp_matches(form COLLATE "C", '([^ ]*[0-9][^ ]*(?: [^ ]*[0-9][^ ]*)*)', 'g') m ORDER BY 1);
+            FROM regexp_matches(' ' || textsim._plain_numbers(form) COLLATE "C",
+                ' ((?:-?[0-9]+ )*-?[0-9]+(?:' || textsim._units() || ')?|[^ ]*[0-9][^ ]*)(?= |$)', 'g') m
+            ORDER BY 1);
     END IF;
     IF 'negations' = ANY (guards) THEN
         negations := textsim._count_negations(form);
@@ -74,17 +144,22 @@ BEGIN
             SELECT DISTINCT 'words ' || w.word COLLATE "C" FROM unnest(guard_words) w (word)
             WHERE w.word IN (SELECT unnest(string_to_array(form, ' ')) COLLATE "C") ORDER BY 1);
     END IF;
+    IF 'content' = ANY (guards) AND form <> '' THEN
+        lines := lines || ('content ' || textsim._content(guard_fillers, form));
+    END IF;
     RETURN lines;
 END $$;
 
 -- The guard of a normal form; NULL in a corpus without guards.
-CREATE OR REPLACE FUNCTION textsim._guard(guards text[], guard_words text[], form text) RETURNS bigint
+CREATE OR REPLACE FUNCTION textsim._guard(guards text[], guard_words text[], guard_fillers text[], form text)
+RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN cardinality(guards) > 0 THEN hashtextextended(
-    array_to_string(textsim._guard_lines(guards, guard_words, form), E'\n') COLLATE "C", 0) END;
+    array_to_string(textsim._guard_lines(guards, guard_words, guard_fillers, form), E'\n') COLLATE "C", 0) END;
 
 -- The guards that differ between two normal forms, in order.
-CREATE OR REPLACE FUNCTION textsim._differing(guards text[], guard_words text[], form text, other_form text)
+CREATE OR REPLACE FUNCTION textsim._differing(
+    guards text[], guard_words text[], guard_fillers text[], form text, other_form text)
 RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -92,8 +167,8 @@ DECLARE
     kind text;
 BEGIN
     FOREACH kind IN ARRAY guards LOOP
-        IF textsim._guard_lines(ARRAY[kind], guard_words, form)
-            <> textsim._guard_lines(ARRAY[kind], guard_words, other_form)
+        IF textsim._guard_lines(ARRAY[kind], guard_words, guard_fillers, form)
+            <> textsim._guard_lines(ARRAY[kind], guard_words, guard_fillers, other_form)
         THEN
             kinds := kinds || kind;
         END IF;
@@ -102,10 +177,15 @@ BEGIN
 END $$;
 
 -- Whether a guard counts a word, so that it is never left out as a stop word.
-CREATE OR REPLACE FUNCTION textsim._is_counted(guards text[], guard_words text[], word text) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._is_counted(guards text[], guard_words text[], guard_fillers text[], word text)
+RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN coalesce('numbers' = ANY (guards) AND word COLLATE "C" ~ '[0-9]'
+RETURN coalesce('numbers' = ANY (guards) AND (
+        word COLLATE "C" ~ '[0-9]' OR word COLLATE "C" = ANY (string_to_array(textsim._units(), '|')))
     OR 'negations' = ANY (guards) AND (
         word COLLATE "C" ~ '[않없]' OR word COLLATE "C" = ANY (string_to_array(textsim._negations(), '|'))
         OR word COLLATE "C" = ANY (regexp_split_to_array(textsim._negation_phrases(), '[ |]')))
-    OR 'words' = ANY (guards) AND word COLLATE "C" = ANY (guard_words), false);
+    OR 'words' = ANY (guards) AND word COLLATE "C" = ANY (guard_words)
+    OR 'content' = ANY (guards) AND (word COLLATE "C" ~ '[0-9]' OR NOT (
+        word COLLATE "C" = ANY (string_to_array(textsim._fillers(), '|')) OR word COLLATE "C" = ANY (guard_fillers))),
+    false);

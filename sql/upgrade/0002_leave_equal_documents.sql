@@ -48,3 +48,15 @@ END $$;
 
 DROP FUNCTION textsim._expire(text);
 ALTER TABLE textsim.pending ADD COLUMN leased_at timestamptz;
+
+ALTER TABLE textsim.corpus ADD COLUMN guard_fillers text[];
+ALTER TABLE textsim.corpus ALTER guard_fillers SET DEFAULT '{}';
+UPDATE textsim.corpus SET guard_fillers = '{}';
+ALTER TABLE textsim.corpus ALTER guard_fillers SET NOT NULL;
+DROP FUNCTION textsim._guard(text[], text[], text);
+DROP FUNCTION textsim._guard_lines(text[], text[], text);
+DROP FUNCTION textsim._differing(text[], text[], text, text);
+DROP FUNCTION textsim._is_counted(text[], text[], text);
+DROP FUNCTION textsim.create_corpus(
+    text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
+    boolean, double precision, boolean, interval, double precision, integer, boolean, text[], text[]);
