@@ -24,7 +24,15 @@ WORDS = [
     *GUARD_FILLERS,
     *fillers.FILLERS,
 ]
-CLOSE = [*guard_lines.UNITS, *guard_lines.ORDINALS, *fillers.HOSTS, *fillers.CLITICS]
+CLOSE = [
+    *distinctions.ENDS_OF_NE,
+    "ne",
+    "n",
+    *guard_lines.UNITS,
+    *guard_lines.ORDINALS,
+    *fillers.HOSTS,
+    *fillers.CLITICS,
+]
 NUMBERS = [
     "-5",
     "7",
@@ -54,7 +62,7 @@ def awkward_text(rng: random.Random) -> str:
         return random_text(rng)
     choices = [
         *rng.choices(WORDS, k=5),
-        *rng.choices(CLOSE, k=3),
+        *rng.choices(CLOSE, k=4),
         *rng.choices(NUMBERS, k=3),
         *("the", "c++", "t", "?!", "漢"),
     ]

@@ -24,7 +24,8 @@ from itertools import takewhile
 _WORDS = """
 not no nope never none nor neither nobody nothing nowhere non without cannot cant dont doesnt didnt
 isnt arent wasnt werent wont wouldnt shouldnt couldnt hasnt havent hadnt mustnt neednt aint
-nicht nein kein keine keinen keinem keiner keines nie niemals nichts niemand nirgends ohne weder
+nicht nein kein keine keinen keinem keiner keines keinerlei keinesfalls keineswegs nie niemals nichts
+niemand niemanden niemandem nirgends nirgendwo nirgendwohin ohne weder
 niet geen nooit niets niks niemand nergens zonder
 inte nej ingen inget inga aldrig utan ikke ikkje nei ej ei ingenting aldri uten uden
 ne pas jamais rien aucun aucune sans guère
@@ -36,7 +37,8 @@ nie bez nigdy żaden żadna żadne żadnych nikt nic
 není nejsou nejsem nebyl nebyla nebylo nemá nemám nikdy žádný žádná žádné nikdo nič žiadny
 nije nisu nisam nema nemaju nikada nikad ništa nitko niko neće
 не нет нету ни никогда без ничего никто нельзя никаких никакой
-ні немає ніколи нема нічого ніхто жодного няма никога нищо није нису никада ништа
+ні немає ніколи нема нічого ніхто жодного няма нямам нямаш нямаме нямате нямат нямаше нямало нямах
+никога нищо никой никъде није нису никада ништа
 δεν δε μη μην χωρίσ όχι ποτέ κανένασ καμία κανένα τίποτα ούτε
 değil yok hayir hiç asla olmadan
 emme ette eivät älä älkää ilman
@@ -60,9 +62,17 @@ NEGATIONS = frozenset(_WORDS.split())
 """Words of negation, as they stand in normal forms."""
 NEGATION_PHRASES = frozenset(
     [f"{word} t" for word in _BEFORE_T.split()]
+    + ["n t", "w o", "personne n", "nulle part"]
     + ["な い", "な く", "な か っ", "ま せ ん", "ず に", "せ ず", "ไ ม่"]
 )
 """Negations of several words: n't, and those of scripts in which each character is a word."""
+AFTER_N = frozenset(["plus", "personne"])
+"""The words with which n' of French negates, after a verb: "il n'est plus malade"."""
+AFTER_NE = frozenset(["que", "qu"])
+"""The words with which "ne" of French does not negate, but means "only": "il ne mange que du pain"."""
+ENDS_OF_NE = AFTER_N | AFTER_NE | {"pas", "jamais", "rien", "aucun", "aucune", "guère"}
+MOST_WORDS_INSIDE = 3
+"""How many words stand between "ne" and its end, at most."""
 NEGATION_PARTS = "않없"
 """Characters that negate the Korean word they stand in."""
 LONGEST_PHRASE = 3

@@ -9,7 +9,11 @@ from itertools import pairwise
 
 from textsim_db.settings.named_values import Guard, GuardRules
 from textsim_db.text.distinctions import (
+    AFTER_N,
+    AFTER_NE,
+    ENDS_OF_NE,
     LONGEST_PHRASE,
+    MOST_WORDS_INSIDE,
     NEGATION_PARTS,
     NEGATION_PHRASES,
     NEGATIONS,
@@ -51,7 +55,7 @@ def _elements(words: Sequence[str], guard: str, rules: GuardRules) -> list[str]:
     if guard == Guard.NUMBERS:
         return sorted(set(_numbers(plain_words(words))))
     if guard == Guard.NEGATIONS:
-        count = sum(1 for _ in _negations(words))
+        count = sum(1 for _ in _negations(words)) + _french_negations(words)
         return [str(count)] if count else []
     if guard == Guard.WORDS:
         return sorted(set(words).intersection(rules.words))
@@ -156,6 +160,20 @@ def _negations(words: Sequence[str]) -> Iterator[int]:
                 yield place
                 break
         place += length
+
+
+def _french_negations(words: Sequence[str]) -> int:
+    """Return how many n' negate, which are no negations alone, less the "ne" that mean "only"."""
+    count = 0
+    for place, word in enumerate(words):
+        if word in ("n", "ne"):
+            inside = words[place + 1 : place + 2 + MOST_WORDS_INSIDE]
+            end = next((at for at, each in enumerate(inside) if each in ENDS_OF_NE), 0)
+            if end and word == "n":
+                count += inside[end] in AFTER_N
+            elif end:
+                count -= inside[end] in AFTER_NE
+    return count
 
 
 def _is_negation(word: str) -> bool:

@@ -13,7 +13,11 @@ import numpy as np
 
 from textsim_db.settings.named_values import Guard, GuardRules
 from textsim_db.text.distinctions import (
+    AFTER_N,
+    AFTER_NE,
+    ENDS_OF_NE,
     LONGEST_PHRASE,
+    MOST_WORDS_INSIDE,
     NEGATION_PARTS,
     NEGATION_PHRASES,
     NEGATIONS,
@@ -64,6 +68,7 @@ class _Listed(NamedTuple):
 _NEGATES, _BEGINS, _IS_GUARDED, _IS_UNIT, _IS_ORDINAL, _FILLS, _HOSTS, _LEANS = (
     1 << bit for bit in range(8)
 )
+_IS_N, _IS_NE, _ENDS, _ENDS_N, _ENDS_NE = (1 << bit for bit in range(8, 13))
 """The roles of a listed word."""
 
 
@@ -72,6 +77,11 @@ def _listed(rules: GuardRules) -> _Listed:
     kinds = [
         (Guard.NEGATIONS, _NEGATES, NEGATIONS | NEGATION_PHRASES),
         (Guard.NEGATIONS, _BEGINS, {phrase.split()[0] for phrase in NEGATION_PHRASES}),
+        (Guard.NEGATIONS, _IS_N, ["n"]),
+        (Guard.NEGATIONS, _IS_NE, ["ne"]),
+        (Guard.NEGATIONS, _ENDS, ENDS_OF_NE),
+        (Guard.NEGATIONS, _ENDS_N, AFTER_N),
+        (Guard.NEGATIONS, _ENDS_NE, AFTER_NE),
         (Guard.WORDS, _IS_GUARDED, rules.words),
         (Guard.NUMBERS, _IS_UNIT, UNITS),
         (Guard.NUMBERS, _IS_ORDINAL, ORDINALS),
@@ -267,6 +277,10 @@ def _count_negations(
     until = first
     for k in range(first, last):
         role = roles[k - first]
+        if role & (_IS_N | _IS_NE):
+            end = _end_of_ne(roles, k - first + 1, last - first)
+            negations += bool(role & _IS_N and end & _ENDS_N)
+            negations -= bool(role & _IS_NE and end & _ENDS_NE)
         if k < until or not (role & (_NEGATES | _BEGINS) or has_parts):
             continue
         length = _length_of_phrase(tokens, k, last, listed) if role & _BEGINS else 0
@@ -276,6 +290,15 @@ def _count_negations(
         negations += length > 0
         until = k + length
     return negations
+
+
+@inlined_kernel
+def _end_of_ne(roles: Int64Array, start: int, last: int) -> int:
+    """Return the role of the word that ends a negation of French, or 0 if there is no word inside."""
+    for k in range(start, min(start + MOST_WORDS_INSIDE + 1, last)):
+        if roles[k] & _ENDS:
+            return int(roles[k]) if k > start else 0
+    return 0
 
 
 @inlined_kernel
