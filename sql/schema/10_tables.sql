@@ -116,7 +116,7 @@ COMMENT ON COLUMN textsim.corpus.origin
 COMMENT ON COLUMN textsim.corpus.created_at IS 'when the corpus was created or last rebuilt';
 COMMENT ON COLUMN textsim.corpus.created_with
     IS 'the settings at that time, or since the last change by rebuild; check compares them. guard_lists is the version of '
-    'the lists of negations by which its guards were computed';
+    'the lists of guards by which its guards were computed';
 
 -- A rebuild gives a corpus another id, but not another origin. So judgements need not move, and a session that
 -- began before a rebuild finds them.

@@ -26,8 +26,8 @@ from textsim_db.settings.named_values import (
 
 RECIPE = 3
 """The version of all steps from text to buckets. A change of any step needs a new version."""
-GUARD_LISTS = 1
-"""The version of the lists of negations in text/distinctions, which guards depend on."""
+GUARD_LISTS = 2
+"""The version of the lists of guards: negations, fillers, units and endings of ordinals."""
 
 NEWER_VERSION = "use a newer version of textsim-db"
 
@@ -510,7 +510,7 @@ def other_build(name: str, recipe: int, guard_lists: int) -> tuple[str, str] | N
         detail = f"was built by recipe {recipe}; this version computes recipe {RECIPE}"
     elif guard_lists != GUARD_LISTS:
         detail = (
-            f"has guards by version {guard_lists} of the lists of negations; this version of textsim-db "
+            f"has guards by version {guard_lists} of the lists of guards; this version of textsim-db "
             f"has version {GUARD_LISTS}"
         )
     else:
