@@ -201,7 +201,7 @@ class CorpusTools:
     ) -> str:
         """Store a text once, unless it is stored already, and return the outcome and the key.
 
-        outcome: `new`; `twin`: not stored, because a match says the same, whose key is returned;
+        outcome: `new`; `twin`: not stored, because a match has the same words but for a few, whose key is returned;
         `doubtful`: stored beside matches: compare them, and call `judge`; `sibling`: stored beside
         matches whose numbers, negations or other guarded words differ; `unchanged`. If a twin means
         something else, see its `differs`, and call again with force. Only words are stored, without
