@@ -167,9 +167,10 @@ def test_what_was_removed_is_said(textsim: Textsim) -> None:
         "similarity of the removed documents: 9 from 0.8, 2 from 0.9, 1 at 1",
         "the least similar:",
         *(f'  0.8182  "{i}" has "{i}" for "0" (kept: "0")' for i in (1, 2, 3)),
-        "of 12 compared word by word, only numbers differ in 9, one word, such as a name, differs in 2",
-        "what keeps such documents apart: --guard numbers,content or --scope COLUMN; --report removed.html "
-        "shows them side by side",
+        "of 12 compared word by word, only numbers differ in 9, one word, such as a name, differs "
+        "in 2",
+        "what keeps such documents apart: --guard numbers,content or --scope COLUMN; --report "
+        "removed.html shows them side by side",
     ]
     told = textsim("dedupe", "in.jsonl", "-o", "o.jsonl", "--guard", "numbers").stderr.splitlines()
     assert told[1:6] == [

@@ -20,6 +20,7 @@ TENTHS = 10
 MOST_ALIGNED = 300
 """The removed documents whose words are compared; of more, evenly chosen ones are."""
 _SHOWN_EXAMPLES = 3
+_CONTENT = GuardRules((Guard.CONTENT,))
 
 
 class StoredDocument(NamedTuple):
@@ -176,7 +177,7 @@ def _compared(
             parts, distinctions = differences(kept, removed)
         except MeasureError:
             continue
-        words = ([token.word for token in each] for each in (kept, removed))
-        content = elements_apart(*words, GuardRules((Guard.CONTENT,))).get(Guard.CONTENT, ((), ()))
+        one, other = ([token.word for token in each if token.word] for each in (kept, removed))
+        content = elements_apart(one, other, _CONTENT).get(Guard.CONTENT, ([], []))
         is_one_word = not distinctions and max(map(len, content)) == 1
         yield Example(removal, parts, distinctions, is_one_word)
