@@ -21,7 +21,7 @@ COMMENT ON SCHEMA textsim IS 'near-duplicate text search (textsim-db)';
 -- The kinds of guards, in the order in which a corpus has them.
 CREATE OR REPLACE FUNCTION textsim._guard_kinds() RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN '{numbers,negations,words}'::text[];
+RETURN '{numbers,negations,words,content}'::text[];
 
 CREATE TABLE IF NOT EXISTS textsim.corpus (
     id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -53,6 +53,7 @@ CREATE TABLE IF NOT EXISTS textsim.corpus (
     origin integer,
     created_at timestamptz NOT NULL DEFAULT now(),
     created_with jsonb NOT NULL DEFAULT '{}',
+    guard_fillers text[] NOT NULL DEFAULT '{}',
     CHECK (bands * rows <= num_hashes),
     CHECK ((bands IS NULL) = (rows IS NULL) AND (bands IS NOT NULL OR recall = 1)),
     CHECK (stop_words_by_language = '{}' OR language = 'auto' AND stop_words = '{}'),
@@ -104,6 +105,8 @@ COMMENT ON COLUMN textsim.corpus.common_passages
 COMMENT ON COLUMN textsim.corpus.guards
     IS 'what two texts must share, besides being similar, to be merged: see create_corpus()';
 COMMENT ON COLUMN textsim.corpus.guard_words IS 'the words of the guard words, in normal form, sorted';
+COMMENT ON COLUMN textsim.corpus.guard_fillers
+    IS 'words that the guard content leaves out besides its own list, in normal form, sorted';
 COMMENT ON COLUMN textsim.corpus.base IS 'seed of the first round of hashing, computed from seed';
 COMMENT ON COLUMN textsim.corpus.golden_signature
     IS 'signature of a fixed text, computed again whenever the corpus is opened';
@@ -113,7 +116,7 @@ COMMENT ON COLUMN textsim.corpus.origin
 COMMENT ON COLUMN textsim.corpus.created_at IS 'when the corpus was created or last rebuilt';
 COMMENT ON COLUMN textsim.corpus.created_with
     IS 'the settings at that time, or since the last change by rebuild; check compares them. guard_lists is the version of '
-    'the lists of negations by which its guards were computed';
+    'the lists of guards by which its guards were computed';
 
 -- A rebuild gives a corpus another id, but not another origin. So judgements need not move, and a session that
 -- began before a rebuild finds them.

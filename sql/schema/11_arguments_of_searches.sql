@@ -6,16 +6,16 @@ CREATE OR REPLACE FUNCTION textsim._recipe() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 3;
 
--- The version of the lists of negations in 24_guards.sql, by which these functions compute guards. A change of the lists
+-- The version of the lists of guards in 24_guards.sql, by which these functions compute guards. A change of the lists
 -- raises it. The guards of stored documents are those of the lists of their time, and equal guards decide merges.
 CREATE OR REPLACE FUNCTION textsim._guard_lists() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 1;
+RETURN 2;
 
 -- The version of the lists by which the guards of a corpus were computed; the first one did not record it.
 CREATE OR REPLACE FUNCTION textsim._guard_lists_of(c textsim.corpus) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN 'negations' = ANY (c.guards) THEN coalesce((c.created_with ->> 'guard_lists')::integer, 1)
+RETURN CASE WHEN c.guards && '{numbers,negations,content}' THEN coalesce((c.created_with ->> 'guard_lists')::integer, 1)
     ELSE textsim._guard_lists() END;
 
 -- The part of a corpus that these functions compute in another way than it was built; NULL if there is none.
@@ -25,7 +25,7 @@ RETURN CASE
     WHEN c.recipe <> textsim._recipe() THEN format(
         'was built by recipe %s; these functions compute recipe %s', c.recipe, textsim._recipe())
     WHEN textsim._guard_lists_of(c) <> textsim._guard_lists() THEN format(
-        'has guards by version %s of the lists of negations; these functions have version %s',
+        'has guards by version %s of the lists of guards; these functions have version %s',
         textsim._guard_lists_of(c), textsim._guard_lists()) END;
 
 -- The corpus with a name; NULL if the name is NULL; an error if no corpus has the name.

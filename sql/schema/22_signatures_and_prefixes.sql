@@ -306,7 +306,7 @@ BEGIN
     s.signature := textsim._signature(c, s.shingle_values);
     s.buckets := textsim._stored_buckets(c, s.signature, part);
     s.part := part;
-    s.guard := textsim._guard(c.guards, c.guard_words, form);
+    s.guard := textsim._guard(c.guards, c.guard_words, c.guard_fillers, form);
     RETURN s;
 END $$;
 

@@ -1,5 +1,5 @@
 -- The guards of a text: what texts must share, besides being similar, to be merged. textsim_db.text.guards computes the
--- same, and a test compares the negations with its list, which says why a word stands in it. If a list changes, raise
+-- same, and a test compares the lists with those of Python, which say why a word stands in them. If a list changes, raise
 -- textsim._guard_lists() in 11, and GUARD_LISTS in Python: then a corpus is refused until a rebuild has computed its
 -- guards anew.
 
@@ -7,61 +7,143 @@
 CREATE OR REPLACE FUNCTION textsim._negations() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN
-    'aint|aldri|aldrig|arent|asla|aucun|aucune|belum|bez|bukan|bukanlah|cannot|cant|chưa|chẳng|chớ|couldnt|değil|'
-    'didnt|doesnt|dont|ei|eivät|ej|emme|ette|fără|geen|guère|hadnt|hasnt|havent|hayir|hiç|ikke|ikkje|ilman|inga|'
-    'ingen|ingenting|inget|inte|isnt|jamais|jamás|jangan|kein|keine|keinem|keinen|keiner|keines|không|mustnt|'
-    'nada|nadie|ne|neanche|nebyl|nebyla|nebylo|neednt|nei|nein|neither|nej|nejsem|nejsou|nem|nema|nemaju|nemmeno|'
-    'nemá|nemám|nenhum|nenhuma|není|neppure|nergens|nessun|nessuna|nessuno|never|neće|nic|nicht|nichts|nici|'
-    'nicio|niciodată|niciun|nie|niemals|niemand|niente|niet|niets|nigdy|nije|nikad|nikada|nikdo|nikdy|niko|niks|'
-    'nikt|nimeni|nimic|nincs|nincsenek|ninguna|ninguno|ninguém|ningún|nirgends|nisam|nisu|nitko|nič|ništa|no|'
+    'aint|aldri|aldrig|arent|asla|aucun|aucune|belum|bez|bukan|bukanlah|cannot|cant|chưa|chẳng|chớ|couldnt|'
+    'değil|didnt|doesnt|dont|ei|eivät|ej|emme|ette|fără|geen|guère|hadnt|hasnt|havent|hayir|hiç|ikke|ikkje|'
+    'ilman|inga|ingen|ingenting|inget|inte|isnt|jamais|jamás|jangan|kein|keine|keinem|keinen|keiner|keinerlei|'
+    'keines|keinesfalls|keineswegs|không|mustnt|nada|nadie|ne|neanche|nebyl|nebyla|nebylo|neednt|nei|nein|'
+    'neither|nej|nejsem|nejsou|nem|nema|nemaju|nemmeno|nemá|nemám|nenhum|nenhuma|není|neppure|nergens|nessun|'
+    'nessuna|nessuno|never|neće|nic|nicht|nichts|nici|nicio|niciodată|niciun|nie|niemals|niemand|niemandem|'
+    'niemanden|niente|niet|niets|nigdy|nije|nikad|nikada|nikdo|nikdy|niko|niks|nikt|nimeni|nimic|nincs|'
+    'nincsenek|ninguna|ninguno|ninguém|ningún|nirgends|nirgendwo|nirgendwohin|nisam|nisu|nitko|nič|ništa|no|'
     'nobody|non|none|nooit|nope|nor|not|nothing|nowhere|nu|nulla|nunca|não|nélkül|ohne|olmadan|pas|rien|sans|'
     'sehol|sem|senza|shouldnt|sin|soha|sohasem|tampoco|tanpa|tidak|tidaklah|uden|utan|uten|wasnt|weder|werent|'
     'without|wont|wouldnt|yok|zonder|älkää|älä|đừng|żaden|żadna|żadne|żadnych|žiadny|žádná|žádné|žádný|δε|δεν|'
-    'καμία|κανένα|κανένασ|μη|μην|ούτε|ποτέ|τίποτα|χωρίσ|όχι|без|жодного|не|нельзя|нема|немає|нет|нету|ни|никада|'
-    'никаких|никакой|никога|никогда|никто|нису|ничего|ништа|нищо|није|няма|ні|ніколи|ніхто|нічого|אין|אינה|אינו|'
-    'אינם|בלי|לא|ללא|بدون|بغير|بلا|دون|غير|لا|لم|لن|ليس|ليست|ليسوا|مت|نبايد|نبود|ندارد|ندارند|نشد|نشده|نكرد|'
-    'نكرده|نميتوان|نميشود|نميكند|نه|نيست|نيستند|نہ|نہيں|هيچ|नही|नहीं|ना|बिना|मत|নয়|না|নাই|নেই|ບໍ່|不|勿|无|未|沒|没|無|'
-    '非|마세요|마십시오|못|못하는|못하다|못한|못한다|못할|못합니다|못해|못했다|못했습니다|아니|아니다|아니라|아니에요|아니요|아닌|아닙니다|안';
+    'καμία|κανένα|κανένασ|μη|μην|ούτε|ποτέ|τίποτα|χωρίσ|όχι|без|жодного|не|нельзя|нема|немає|нет|нету|ни|'
+    'никада|никаких|никакой|никога|никогда|никой|никто|никъде|нису|ничего|ништа|нищо|није|няма|нямало|нямам|'
+    'нямаме|нямат|нямате|нямах|нямаш|нямаше|ні|ніколи|ніхто|нічого|אין|אינה|אינו|אינם|בלי|לא|ללא|بدون|بغير|'
+    'بلا|دون|غير|لا|لم|لن|ليس|ليست|ليسوا|مت|نبايد|نبود|ندارد|ندارند|نشد|نشده|نكرد|نكرده|نميتوان|نميشود|نميكند|'
+    'نه|نيست|نيستند|نہ|نہيں|هيچ|नही|नहीं|ना|बिना|मत|নয়|না|নাই|নেই|ບໍ່|不|勿|无|未|沒|没|無|非|마세요|마십시오|못|못하는|못하다|못한|'
+    '못한다|못할|못합니다|못해|못했다|못했습니다|아니|아니다|아니라|아니에요|아니요|아닌|아닙니다|안';
 
 -- The negations of several words. None of their words is one of the words above.
 CREATE OR REPLACE FUNCTION textsim._negation_phrases() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN
     'ain t|aren t|can t|couldn t|daren t|didn t|doesn t|don t|hadn t|hasn t|haven t|isn t|mayn t|mightn t|'
-    'mustn t|needn t|oughtn t|shan t|shouldn t|wasn t|weren t|won t|wouldn t|ไ ม่|ず に|せ ず|な い|な か っ|な く|ま せ ん';
+    'mustn t|n t|needn t|nulle part|oughtn t|personne n|shan t|shouldn t|w o|wasn t|weren t|won t|wouldn t|'
+    'ไ ม่|ず に|せ ず|な い|な か っ|な く|ま せ ん';
 
 -- How many negations a normal form has. To look words up in a constant list is twenty times as fast as to search for
--- them by a regular expression, so it only searches for the few negations of several words, where there may be one.
+-- them by a regular expression, so it only searches for the few negations of several words where there may be one.
 CREATE OR REPLACE FUNCTION textsim._count_negations(form text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     is_ascii boolean := octet_length(form) = length(form);
     has_parts boolean := NOT is_ascii AND form COLLATE "C" ~ '[않없]';
     negations bigint;
+    doubled text;
+    inside text := ' %s (?=(?: (?!(?:aucun|aucune|guère|jamais|pas|personne|plus|qu|que|rien) )[^ ]+ ){1,3} (?:%s) )';
 BEGIN
     SELECT count(*) INTO negations FROM unnest(string_to_array(form, ' ')) w (word)
     WHERE w.word COLLATE "C" = ANY (string_to_array(textsim._negations(), '|'))
         OR has_parts AND w.word COLLATE "C" ~ '[않없]';
-    IF NOT is_ascii OR strpos(form || ' ', ' t ') > 0 THEN
-        -- The spaces are doubled, because a match takes the space before it and the one after it.
+    -- The spaces are doubled, because a match takes the space before it and the one after it.
+    doubled := ' ' || replace(form, ' ', '  ') || ' ' COLLATE "C";
+    IF NOT is_ascii OR doubled ~ ' (?:t|n|o|part) ' THEN
         negations := negations + (
-            SELECT count(*) FROM regexp_matches(' ' || replace(form, ' ', '  ') || ' ' COLLATE "C",
+            SELECT count(*) FROM regexp_matches(doubled,
                 ' (?:' || replace(textsim._negation_phrases(), ' ', '  ') || ') ', 'g'));
+    END IF;
+    IF doubled ~ ' ne? ' THEN
+        -- French: n' negates with plus or personne after a verb, and ne with que means only.
+        negations := negations
+            + (SELECT count(*) FROM regexp_matches(doubled, format(inside, 'n', 'plus|personne'), 'g'))
+            - (SELECT count(*) FROM regexp_matches(doubled, format(inside, 'ne', 'qu|que'), 'g'));
     END IF;
     RETURN negations;
 END $$;
 
--- The words of a normal form that the guards look at: a line "KIND ELEMENT" for each element, in order.
-CREATE OR REPLACE FUNCTION textsim._guard_lines(guards text[], guard_words text[], form text) RETURNS text[]
+-- The words that the guard content leaves out, divided by |; textsim_db.text.fillers says which words are none.
+CREATE OR REPLACE FUNCTION textsim._fillers() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN
+    'a|abbiamo|adalah|ahoj|alstublieft|am|an|are|at|avaient|avait|avem|avez|aveți|avoir|avons|be|been|bei|'
+    'beim|being|bir|bitte|bol|bola|bolo|bonjour|byl|byla|byli|bylo|być|był|była|było|były|byť|být|can|ciao|'
+    'could|cześć|danke|dapat|das|degli|dei|del|della|delle|dello|dem|den|der|des|di|did|do|does|doing|done|'
+    'dziękuję|děkuji|een|egy|ein|eine|einem|einen|einer|eines|el|es|essere|est|estar|está|están|estão|ett|'
+    'faire|fait|foi|fost|getan|gjorde|gjør|gli|graag|gracias|grazie|gör|ha|habe|haben|habt|hace|hacer|had|'
+    'hadden|hade|hallo|han|hanno|har|has|hast|hatte|hatten|have|having|hebben|heeft|hei|hej|hello|het|hey|hi|'
+    'hola|ialah|il|is|ist|jest|jsou|kan|kann|kannst|kasih|kiitos|kindly|konnte|kunne|kunnen|kunt|kérem|können|'
+    'könnte|könnten|köszönöm|la|las|le|les|lo|los|lze|lütfen|merci|merhaba|mogę|mohu|może|można|mulțumesc|'
+    'môže|může|obrigada|obrigado|of|oli|olivat|olla|olá|ont|ovat|peut|peuvent|peux|please|pls|pode|podem|'
+    'poder|posso|possono|pouvez|pouvoir|prego|proszę|prosím|puede|pueden|puedo|può|rog|ser|silakan|sind|'
+    'sommes|sono|sont|suis|sunt|svp|são|sú|są|tack|tem|terima|teşekkürler|thank|thanks|the|tolong|tun|tut|têm|'
+    'um|uma|un|una|une|vannak|vær|være|været|waren|was|were|wäre|är|è|é|étaient|était|êtes|être|ďakujem|ένα|'
+    'ένασ|έχει|έχουν|ήταν|είναι|είχε|ευχαριστώ|μια|μπορεί|μπορώ|ο|οι|παρακαλώ|τα|την|τησ|το|τον|του|των|беше|'
+    'благодаря|був|була|були|було|бути|был|была|были|было|быть|дякую|е|есть|здравствуйте|могу|може|может|'
+    'можна|можно|моля|пожалуйста|привет|са|спасибо|съм|є|का|की|कृपया|के|था|थी|थे|है|हैं|の|吗|吧|呢|嗎|是|的|請|请';
+
+-- Words before which an apostrophe has left one of the next list: in "what's" it is a filler.
+CREATE OR REPLACE FUNCTION textsim._hosts() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 'he|here|how|i|it|she|that|there|they|this|we|what|when|where|which|who|why|you';
+
+CREATE OR REPLACE FUNCTION textsim._clitics() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 'd|m|re|s|ve';
+
+-- The endings of ordinal numbers, and the units that belong to the number before them.
+CREATE OR REPLACE FUNCTION textsim._ordinals() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 'st|nd|rd|th|e|er|ère|ème|ste|de';
+
+CREATE OR REPLACE FUNCTION textsim._units() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 'cl|cm|dl|dm|ft|g|gal|gb|ghz|gib|hz|kb|kg|khz|kib|km|kv|kw|kwh|l|lb|lbs|m|ma|mah|mb|mg|mhz|mib|ml|mm|mw|oz|tb|v|w';
+
+-- A normal form with numbers as one writes them plainly: 26 for 26th, 8w for 8 W.
+CREATE OR REPLACE FUNCTION textsim._plain_numbers(form text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF form COLLATE "C" !~ '[0-9]' THEN
+        RETURN form;
+    END IF;
+    RETURN ltrim(regexp_replace(regexp_replace(' ' || form COLLATE "C",
+        ' ([0-9]+)(?:' || textsim._ordinals() || ')(?= |$)', ' \1', 'g'),
+        ' (-?[0-9]+) (' || textsim._units() || ')(?= |$)', ' \1\2', 'g'), ' ');
+END $$;
+
+-- The content words of a normal form in their order, or all words if there are only fillers.
+CREATE OR REPLACE FUNCTION textsim._content(guard_fillers text[], form text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    plain text := textsim._plain_numbers(form);
+    content text;
+BEGIN
+    SELECT string_agg(w.word, ' ' ORDER BY w.place) INTO content
+    FROM unnest(string_to_array(regexp_replace(' ' || plain || ' ' COLLATE "C",
+        ' (' || textsim._hosts() || ') (?:' || textsim._clitics() || ')(?= )', ' \1', 'g'), ' '))
+        WITH ORDINALITY w (word, place)
+    WHERE w.word <> '' AND (w.word COLLATE "C" ~ '[0-9]' OR NOT (
+        w.word COLLATE "C" = ANY (string_to_array(textsim._fillers(), '|')) OR w.word COLLATE "C" = ANY (guard_fillers)));
+    RETURN coalesce(content, nullif(plain, ''));
+END $$;
+
+-- What the guards look at in a normal form: a line "KIND ELEMENT" for each element, in order.
+CREATE OR REPLACE FUNCTION textsim._guard_lines(guards text[], guard_words text[], guard_fillers text[], form text)
+RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     lines text[] := '{}';
     negations bigint;
 BEGIN
     IF 'numbers' = ANY (guards) AND form COLLATE "C" ~ '[0-9]' THEN
+        -- Runs of integers, which a unit ends, and other words with a digit.
         lines := array(
             SELECT DISTINCT 'numbers ' || m[1] COLLATE "C"
-            FROM regexp_matches(form COLLATE "C", '([^ ]*[0-9][^ ]*(?: [^ ]*[0-9][^ ]*)*)', 'g') m ORDER BY 1);
+            FROM regexp_matches(' ' || textsim._plain_numbers(form) COLLATE "C",
+                ' ((?:-?[0-9]+ )*-?[0-9]+(?:' || textsim._units() || ')?|[^ ]*[0-9][^ ]*)(?= |$)', 'g') m
+            ORDER BY 1);
     END IF;
     IF 'negations' = ANY (guards) THEN
         negations := textsim._count_negations(form);
@@ -74,17 +156,22 @@ BEGIN
             SELECT DISTINCT 'words ' || w.word COLLATE "C" FROM unnest(guard_words) w (word)
             WHERE w.word IN (SELECT unnest(string_to_array(form, ' ')) COLLATE "C") ORDER BY 1);
     END IF;
+    IF 'content' = ANY (guards) AND form <> '' THEN
+        lines := lines || ('content ' || textsim._content(guard_fillers, form));
+    END IF;
     RETURN lines;
 END $$;
 
 -- The guard of a normal form; NULL in a corpus without guards.
-CREATE OR REPLACE FUNCTION textsim._guard(guards text[], guard_words text[], form text) RETURNS bigint
+CREATE OR REPLACE FUNCTION textsim._guard(guards text[], guard_words text[], guard_fillers text[], form text)
+RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN cardinality(guards) > 0 THEN hashtextextended(
-    array_to_string(textsim._guard_lines(guards, guard_words, form), E'\n') COLLATE "C", 0) END;
+    array_to_string(textsim._guard_lines(guards, guard_words, guard_fillers, form), E'\n') COLLATE "C", 0) END;
 
 -- The guards that differ between two normal forms, in order.
-CREATE OR REPLACE FUNCTION textsim._differing(guards text[], guard_words text[], form text, other_form text)
+CREATE OR REPLACE FUNCTION textsim._differing(
+    guards text[], guard_words text[], guard_fillers text[], form text, other_form text)
 RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -92,8 +179,8 @@ DECLARE
     kind text;
 BEGIN
     FOREACH kind IN ARRAY guards LOOP
-        IF textsim._guard_lines(ARRAY[kind], guard_words, form)
-            <> textsim._guard_lines(ARRAY[kind], guard_words, other_form)
+        IF textsim._guard_lines(ARRAY[kind], guard_words, guard_fillers, form)
+            <> textsim._guard_lines(ARRAY[kind], guard_words, guard_fillers, other_form)
         THEN
             kinds := kinds || kind;
         END IF;
@@ -102,10 +189,15 @@ BEGIN
 END $$;
 
 -- Whether a guard counts a word, so that it is never left out as a stop word.
-CREATE OR REPLACE FUNCTION textsim._is_counted(guards text[], guard_words text[], word text) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._is_counted(guards text[], guard_words text[], guard_fillers text[], word text)
+RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN coalesce('numbers' = ANY (guards) AND word COLLATE "C" ~ '[0-9]'
+RETURN coalesce('numbers' = ANY (guards) AND (
+        word COLLATE "C" ~ '[0-9]' OR word COLLATE "C" = ANY (string_to_array(textsim._units(), '|')))
     OR 'negations' = ANY (guards) AND (
         word COLLATE "C" ~ '[않없]' OR word COLLATE "C" = ANY (string_to_array(textsim._negations(), '|'))
         OR word COLLATE "C" = ANY (regexp_split_to_array(textsim._negation_phrases(), '[ |]')))
-    OR 'words' = ANY (guards) AND word COLLATE "C" = ANY (guard_words), false);
+    OR 'words' = ANY (guards) AND word COLLATE "C" = ANY (guard_words)
+    OR 'content' = ANY (guards) AND (word COLLATE "C" ~ '[0-9]' OR NOT (
+        word COLLATE "C" = ANY (string_to_array(textsim._fillers(), '|')) OR word COLLATE "C" = ANY (guard_fillers))),
+    false);

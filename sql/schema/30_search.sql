@@ -246,7 +246,7 @@ BEGIN
         'SELECT coalesce(d.normal_form, textsim._normal_form_of_%1$s(d.word_ids)) '
         'FROM textsim.document_%1$s d WHERE d.key = $1', c.id)
     INTO other_form USING other_key;
-    RETURN textsim._differing(c.guards, c.guard_words, form, other_form);
+    RETURN textsim._differing(c.guards, c.guard_words, c.guard_fillers, form, other_form);
 END $$;
 
 -- The threshold of a search; a warning with the share that is found if it is lower than that of the corpus, or if
@@ -546,7 +546,7 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, text, textsim._check_language(c, language));
     shingle_values bigint[] := textsim._query_values(c, form);
-    own_guard bigint := textsim._guard(c.guards, c.guard_words, form);
+    own_guard bigint := textsim._guard(c.guards, c.guard_words, c.guard_fillers, form);
     part bigint;
 BEGIN
     PERFORM textsim._check_search(c, threshold, max_results);
@@ -583,7 +583,7 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     form text := textsim._form(c, text, textsim._check_language(c, language));
     shingle_values bigint[] := textsim._query_values(c, form);
-    own_guard bigint := textsim._guard(c.guards, c.guard_words, form);
+    own_guard bigint := textsim._guard(c.guards, c.guard_words, c.guard_fillers, form);
     part bigint;
 BEGIN
     IF k IS NULL OR k < 1 THEN

@@ -148,7 +148,7 @@ CREATE OR REPLACE FUNCTION textsim.create_corpus(
     is_unique boolean DEFAULT false, unique_from double precision DEFAULT NULL, scoped boolean DEFAULT false,
     keep_for interval DEFAULT NULL,
     boilerplate double precision DEFAULT NULL, passages integer DEFAULT NULL, common_passages boolean DEFAULT false,
-    guards text[] DEFAULT '{}', guard_words text[] DEFAULT '{}')
+    guards text[] DEFAULT '{}', guard_words text[] DEFAULT '{}', guard_fillers text[] DEFAULT '{}')
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
@@ -206,10 +206,13 @@ BEGIN
         WHEN stop_words IS NULL OR array_position(stop_words, NULL) IS NOT NULL THEN 'stop_words or one of them is NULL'
         WHEN guard_words IS NULL OR array_position(guard_words, NULL) IS NOT NULL THEN
             'guard_words or one of them is NULL'
+        WHEN guard_fillers IS NULL OR array_position(guard_fillers, NULL) IS NOT NULL THEN
+            'guard_fillers or one of them is NULL'
         WHEN guards IS NULL OR NOT guards <@ textsim._guard_kinds() THEN
             format('guards is %L; expected any of %s', guards, array_to_string(textsim._guard_kinds(), ', '))
         WHEN ('words' = ANY (guards)) <> (textsim._distinct_words(guard_words) <> '{}') THEN
             'the guard "words" and guard_words go together; set both, with at least one word, or neither'
+        WHEN guard_fillers <> '{}' AND NOT 'content' = ANY (guards) THEN 'guard_fillers needs the guard "content"'
     END;
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION '%', fault USING ERRCODE = 'invalid_parameter_value';
@@ -224,10 +227,11 @@ BEGIN
         SELECT g FROM unnest(textsim._guard_kinds()) WITH ORDINALITY k (g, place)
         WHERE g = ANY (guards) ORDER BY place);
     c.guard_words := textsim._distinct_words(guard_words);
+    c.guard_fillers := textsim._distinct_words(guard_fillers);
     -- A word that a guard counts is no stop word.
     c.stop_words := array(
         SELECT w FROM unnest(textsim._distinct_words(stop_words)) w
-        WHERE NOT textsim._is_counted(c.guards, c.guard_words, w) ORDER BY w COLLATE "C");
+        WHERE NOT textsim._is_counted(c.guards, c.guard_words, c.guard_fillers, w) ORDER BY w COLLATE "C");
     c.name := name;
     c.unit := split_part(shingle, ':', 1);
     c.shingle_length := split_part(shingle, ':', 2);
@@ -258,7 +262,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
-    boolean, double precision, boolean, interval, double precision, integer, boolean, text[], text[])
+    boolean, double precision, boolean, interval, double precision, integer, boolean, text[], text[], text[])
     IS 'Creates a corpus. shingle is word:N or char:N. threshold is the least similarity of a match. recall is the '
     'probability that a pair at the threshold is found; 1 makes an exact corpus, which finds every pair. bands and '
     'rows follow from threshold, recall and num_hashes, unless both are given. stop_words are removed from every text. '
@@ -273,7 +277,8 @@ COMMENT ON FUNCTION textsim.create_corpus(
     'shares with a document; with char:N, of characters. The corpus learns which shingles of passages are in very many '
     'documents, from its first load or by textsim rebuild. A passage of such shingles alone, such as a header, is not '
     'found unless common_passages or scoped is true. guards names what two texts must share, besides being similar, to '
-    'be merged: numbers, negations, or words, which are those of guard_words. A match whose guards differ is a '
+    'be merged: numbers, negations, words, which are those of guard_words, or content, which is all words in their '
+    'order except fillers, such as the, is and please, and those of guard_fillers. A match whose guards differ is a '
     'sibling: searches and pairs return it, but it keeps no document out, and is in no cluster by itself. Words that a guard '
     'counts are no stop words.';
 

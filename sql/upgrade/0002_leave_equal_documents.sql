@@ -3,12 +3,6 @@
 DELETE FROM textsim.installed;  -- the files record all objects as they are then
 DROP FUNCTION textsim._record_catalog();
 
-CREATE FUNCTION textsim._guard_kinds() RETURNS text[]
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN '{numbers,negations,words}'::text[];
-ALTER TABLE textsim.corpus DROP CONSTRAINT corpus_guards_check,
-    ADD CONSTRAINT corpus_guards_check CHECK (guards <@ textsim._guard_kinds());
-
 -- Tracked clusters have linkage kept only. The next update computes those of another linkage anew, with their ids.
 -- First, because this waits for an update of them, which needs the tables that the step locks.
 DO $do$
@@ -24,6 +18,16 @@ BEGIN
 END $do$;
 ALTER TABLE textsim.tracked DROP CONSTRAINT tracked_linkage_check,
     ADD CONSTRAINT tracked_linkage_check CHECK (linkage = 'kept');
+
+CREATE FUNCTION textsim._guard_kinds() RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN '{numbers,negations,words}'::text[];
+ALTER TABLE textsim.corpus DROP CONSTRAINT corpus_guards_check,
+    ADD CONSTRAINT corpus_guards_check CHECK (guards <@ textsim._guard_kinds());
+ALTER TABLE textsim.corpus ADD COLUMN guard_fillers text[];
+ALTER TABLE textsim.corpus ALTER guard_fillers SET DEFAULT '{}';
+UPDATE textsim.corpus SET guard_fillers = '{}';
+ALTER TABLE textsim.corpus ALTER guard_fillers SET NOT NULL;
 
 -- A judgement remembers the texts that were judged. Those of old judgements are unknown, so the present ones are taken.
 ALTER TABLE textsim.judgement ADD COLUMN hash_a uuid;
@@ -81,3 +85,10 @@ BEGIN
         EXECUTE format('DROP FUNCTION %s', function);
     END LOOP;
 END $do$;
+DROP FUNCTION textsim._guard(text[], text[], text);
+DROP FUNCTION textsim._guard_lines(text[], text[], text);
+DROP FUNCTION textsim._differing(text[], text[], text, text);
+DROP FUNCTION textsim._is_counted(text[], text[], text);
+DROP FUNCTION textsim.create_corpus(
+    text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
+    boolean, double precision, boolean, interval, double precision, integer, boolean, text[], text[]);

@@ -167,10 +167,10 @@ def test_what_was_removed_is_said(textsim: Textsim) -> None:
         "similarity of the removed documents: 9 from 0.8, 2 from 0.9, 1 at 1",
         "the least similar:",
         *(f'  0.8182  "{i}" has "{i}" for "0" (kept: "0")' for i in (1, 2, 3)),
-        "of 12 compared word by word, only numbers differ in 9, the first words, such as a name, differ "
-        "in 1",
-        "what keeps such documents apart: --guard numbers or --scope COLUMN; --report removed.html "
-        "shows them side by side",
+        "of 12 compared word by word, only numbers differ in 9, one word, such as a name, differs "
+        "in 2",
+        "what keeps such documents apart: --guard numbers,content or --scope COLUMN; --report "
+        "removed.html shows them side by side",
     ]
     told = textsim("dedupe", "in.jsonl", "-o", "o.jsonl", "--guard", "numbers").stderr.splitlines()
     assert told[1:6] == [
@@ -180,7 +180,9 @@ def test_what_was_removed_is_said(textsim: Textsim) -> None:
         f'  0.9655  record 14 adds "{"x" * 37}..." (kept: record 12)',
         "  1.0000  record 11 has the same words (kept: record 1)",
     ]
-    assert told[-1].startswith("what keeps such documents apart: --scope COLUMN; ")
+    assert told[-1].startswith(
+        "what keeps such documents apart: --guard numbers,content or --scope "
+    )
 
 
 def test_what_differs_at_similarity_1_is_said(textsim: Textsim) -> None:

@@ -16,7 +16,7 @@ from psycopg.errors import UniqueViolation
 import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
-from tests.support.guarded_texts import GUARD_WORDS, guard_of, guarded_texts, merging
+from tests.support.guarded_texts import GUARD_FILLER, GUARD_WORDS, guard_of, guarded_texts, merging
 from tests.support.judgements import expected_clusters, random_judgements
 from tests.support.sampling import sample
 from tests.support.truth import brute_force
@@ -136,13 +136,15 @@ def test_a_stop_word_that_a_guard_counts_stays(db: ts.Database, connection: Conn
     )
     assert corpus.config == db.corpus("sql").config
     assert corpus.config.stop_words == ("the",)
+    content = db.create_corpus("content", guards="content", stop_words=["the", "with", "my"])
+    assert content.config.stop_words == ("the",)
     with pytest.raises(ts.ConfigurationError, match='leaves out the stop word "the"'):
         corpus.rebuild(guards="words", guard_words=["the"])
 
 
 def test_wrong_guards_are_refused(db: ts.Database, connection: Connection) -> None:
     for guards, words, message in (
-        ("numbrs", (), "expected one of numbers, negations, words; did you mean"),
+        ("numbrs", (), "expected one of numbers, negations, words, content; did you mean"),
         ("words", (), "go together"),
         ("words", [""], "go together; set both, with at least one word"),
         ("words", ["?!", "\u200b"], "go together; set both, with at least one word"),
@@ -154,6 +156,10 @@ def test_wrong_guards_are_refused(db: ts.Database, connection: Connection) -> No
             create = "SELECT textsim.create_corpus('c', guards => ARRAY[%s], guard_words => %s)"
             with pytest.raises(pg.InvalidParameterValue, match=message):
                 connection.execute(create, [guards, list(words)])
+    with pytest.raises(ts.ConfigurationError, match="guard_fillers needs the guard"):
+        db.create_corpus("c", guards="numbers", guard_fillers="my")
+    with pytest.raises(pg.InvalidParameterValue, match="guard_fillers needs the guard"):
+        connection.execute("SELECT textsim.create_corpus('c', guard_fillers => '{my}')")
 
 
 OF_A_CORPUS = {"scoped", "passages"}
@@ -165,6 +171,7 @@ SETTINGS: list[dict[str, Any]] = [
     EXACT,
     EXACT | {"guards": ("numbers", "words"), "guard_words": GUARD_WORDS, "scoped": True},
     BANDS | {"guards": ("negations",)},
+    EXACT | {"guards": ("content",), "guard_fillers": [GUARD_FILLER]},
     EXACT | {"shingle": "char:3", "passages": 20},
     BANDS | {"shingle": "word:2", "guards": ("numbers",), "scoped": True},
 ]
@@ -299,7 +306,7 @@ def test_every_way_to_keep_twins_out_agrees_with_brute_force(
 
 @pytest.mark.parametrize(
     ("settings", "unique_from"),
-    sample(zip(SETTINGS, [None, 0.8, 0.8, None, None], strict=True), 5, "more"),
+    sample(zip(SETTINGS, [None, 0.8, 0.8, 0.8, None, None], strict=True), 5, "more"),
     ids=str,
 )
 def test_the_answer_to_a_write_agrees_with_brute_force(

@@ -110,7 +110,7 @@ def test_guards_by_other_lists_are_refused_until_a_rebuild(
 ) -> None:
     """Stored guards decide merges, so they must be those that a new text gets."""
     guarded = db.create_corpus("guarded", shingle="word:2", guards="negations", threshold=0.5)
-    other = db.create_corpus("other", shingle="word:2", guards="numbers")
+    other = db.create_corpus("other", shingle="word:2", guards="words", guard_words=["x"])
     connection.execute("CREATE TABLE inline (id text PRIMARY KEY, body text)")
     guarded.attach("inline", "id", "body", "inline")
     other.add("a", TEXT)
@@ -129,19 +129,17 @@ def test_guards_by_other_lists_are_refused_until_a_rebuild(
     command = "textsim rebuild guarded"
     for version, remedy in ((GUARD_LISTS + 1, "use a newer version"), (GUARD_LISTS - 1, command)):
         pretend(version)
-        message = f"version {version} of the lists of negations; .*what to do: {remedy}"
+        message = f"version {version} of the lists of guards; .*what to do: {remedy}"
         for method in (db.corpus, db.manage):
             with pytest.raises(ts.RecipeError, match=message):
                 method("guarded")
-        with pytest.raises(
-            psycopg.errors.FeatureNotSupported, match="lists of negations"
-        ) as refused:
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="lists of guards") as refused:
             connection.execute("SELECT * FROM textsim.matches('guarded', %s)", [TEXT])
         assert remedy in str(refused.value.diag.message_hint).lower()
         assert remedy in textsim("doctor", status=1).output
         problems = rows(textsim("check", "--format", "jsonl", status=1))
         assert [row["kind"] for row in problems] == ["recipe"]
-        # A corpus whose guards count no negations goes on.
+        # A corpus whose guards depend on no list of ours goes on.
         assert [match.key for match in db.corpus("other").query(TEXT)] == ["a"]
     connection.execute(f"INSERT INTO inline VALUES ('c', '{TEXT} nothing')".encode())
     assert "c" not in dict(

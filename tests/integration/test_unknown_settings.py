@@ -51,7 +51,8 @@ def test_a_client_refuses_a_setting_that_it_does_not_know(
     opened = newer.corpus("news")
     connection.execute(f"UPDATE textsim.corpus SET {SETTINGS[named]} WHERE name = 'news'".encode())
     connection.execute(
-        "UPDATE textsim.corpus c SET created_with = textsim._settings(c) WHERE name = 'news'"
+        "UPDATE textsim.corpus c SET created_with = c.created_with || textsim._settings(c) "
+        "WHERE name = 'news'"
     )
     message = (
         f'corpus "news" has {named}, which this version of textsim-db does not know; what to do'

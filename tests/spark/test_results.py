@@ -12,7 +12,7 @@ from pyspark.sql import (
 )
 
 import textsim_db as ts
-from tests.support.guarded_texts import GUARD_WORDS, guarded_texts
+from tests.support.guarded_texts import GUARD_FILLER, GUARD_WORDS, guarded_texts
 from tests.support.rebuilds import stored_rows
 from tests.support.sampling import sample
 from tests.support.spark import Documents, frame, near_duplicates, rows
@@ -39,6 +39,12 @@ GUARDS: list[dict[str, Any]] = [
         "guards": "words,numbers",
         "guard_words": GUARD_WORDS,
         "stop_words": ["the", "final"],
+    },
+    {
+        "threshold": 0.6,
+        "shingle": "word:1",
+        "guards": ["numbers", "content"],
+        "guard_fillers": [GUARD_FILLER],
     },
 ]
 

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import random
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 
 from tests.support.connections import Connection, value
 from tests.support.random_texts import random_text
 from textsim_db.settings.corpus_settings import GUARD_LISTS
-from textsim_db.settings.named_values import Guard
-from textsim_db.text import distinctions, guards
+from textsim_db.settings.named_values import Guard, GuardRules
+from textsim_db.text import distinctions, fillers, guard_lines, guards
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import normal_form, tokenize, words
 
-KINDS = [list(kinds) for k in range(4) for kinds in combinations([*map(str, Guard)], k)]
+KINDS = [list(kinds) for k in range(5) for kinds in combinations([*map(str, Guard)], k)]
 GUARD_WORDS = ["draft", "e", "monday", "没", "안", "x1"]
-WORDS = [*distinctions.NEGATIONS, *" ".join(distinctions.NEGATION_PHRASES).split(), *GUARD_WORDS]
+GUARD_FILLERS = ["7", "7m", "bitte", "d", "e", "m", "my", "漢"]
+WORDS = [
+    *distinctions.NEGATIONS,
+    *" ".join(distinctions.NEGATION_PHRASES).split(),
+    *GUARD_WORDS,
+    *GUARD_FILLERS,
+    *fillers.FILLERS,
+]
+CLOSE = [
+    *distinctions.ENDS_OF_NE,
+    "ne",
+    "n",
+    *guard_lines.UNITS,
+    *guard_lines.ORDINALS,
+    *fillers.HOSTS,
+    *fillers.CLITICS,
+]
 NUMBERS = [
     "-5",
     "7",
@@ -31,6 +47,12 @@ NUMBERS = [
     "2없",
     "않아요",
     "있없",
+    "26th",
+    "-26th",
+    "26thm",
+    "2e",
+    "-8w",
+    "8wth",
 ]
 
 
@@ -38,8 +60,13 @@ def awkward_text(rng: random.Random) -> str:
     """Return a text of random characters, or of words that a guard looks at and some others."""
     if rng.random() < 0.2:
         return random_text(rng)
-    choices = [*rng.choices(WORDS, k=5), *rng.choices(NUMBERS, k=3), "the", "c++", "t", "?!", "漢"]
-    separators = [" ", " ", "\n", "", "-", ". "]
+    choices = [
+        *rng.choices(WORDS, k=5),
+        *rng.choices(CLOSE, k=4),
+        *rng.choices(NUMBERS, k=3),
+        *("the", "c++", "t", "?!", "漢"),
+    ]
+    separators = [" ", " ", "\n", "", "-", ". ", "'"]
     return "".join(
         rng.choice(choices) + rng.choice(separators) for _ in range(rng.choice((0, 1, 2, 5, 30)))
     )
@@ -51,16 +78,40 @@ def test_negations_are_words_of_normal_forms_and_the_same_in_sql(
     negations, phrases = sorted(distinctions.NEGATIONS), sorted(distinctions.NEGATION_PHRASES)
     assert value(shared_connection, "SELECT textsim._negations()") == "|".join(negations)
     assert value(shared_connection, "SELECT textsim._negation_phrases()") == "|".join(phrases)
-    lists = "|".join([*negations, *phrases, distinctions.NEGATION_PARTS])
-    frozen = hashlib.sha256(lists.encode()).hexdigest()[:16]
-    assert frozen == "88f2f12806c91ff7", "a list has changed: raise GUARD_LISTS, here and in SQL"
-    assert value(shared_connection, "SELECT textsim._guard_lists()") == GUARD_LISTS == 1
     assert [normal_form(each) for each in [*negations, *phrases]] == [*negations, *phrases]
     assert distinctions.NEGATIONS.isdisjoint(" ".join(phrases).split())
     assert {len(each.split()) for each in phrases} == {2, 3}
     assert {(part.encode()[0], len(part.encode())) for part in distinctions.NEGATION_PARTS} == {
         (0xEC, 3)
     }
+
+
+def test_fillers_and_units_are_words_of_normal_forms_and_the_same_in_sql(
+    shared_connection: Connection,
+) -> None:
+    lists = {
+        "fillers": sorted(fillers.FILLERS),
+        "hosts": sorted(fillers.HOSTS),
+        "clitics": sorted(fillers.CLITICS),
+        "ordinals": list(guard_lines.ORDINALS),
+        "units": sorted(guard_lines.UNITS),
+    }
+    everything = [
+        *sorted(distinctions.NEGATIONS),
+        *sorted(distinctions.NEGATION_PHRASES),
+        distinctions.NEGATION_PARTS,
+        *sorted(distinctions.ENDS_OF_NE),
+        *chain.from_iterable(lists.values()),
+    ]
+    frozen = hashlib.sha256("|".join(everything).encode()).hexdigest()[:16]
+    assert frozen == "8dfdb1b1c507e8f7", "a list has changed: raise GUARD_LISTS, here and in SQL"
+    assert value(shared_connection, "SELECT textsim._guard_lists()") == GUARD_LISTS == 2
+    for name, listed in lists.items():
+        assert value(shared_connection, f"SELECT textsim._{name}()") == "|".join(listed)
+        assert [normal_form(word) for word in listed] == listed, name
+    assert fillers.FILLERS.isdisjoint(distinctions.NEGATIONS)
+    assert fillers.FILLERS.isdisjoint(fillers.HOSTS | fillers.CLITICS | guard_lines.UNITS)
+    assert fillers.HOSTS.isdisjoint(fillers.CLITICS)
 
 
 def test_guards_are_equal_in_sql_and_python(
@@ -70,12 +121,13 @@ def test_guards_are_equal_in_sql_and_python(
     tokens = tokenize([to_bytes(text) for text in texts])
     forms = tokens.forms()
     for kinds in KINDS:
-        lines = [distinctions.guard_lines(form.split(), kinds, GUARD_WORDS) for form in forms]
-        hashes = guards.guards_of(tokens, tuple(kinds), tuple(GUARD_WORDS))
+        rules = GuardRules(tuple(kinds), tuple(GUARD_WORDS), tuple(GUARD_FILLERS))
+        lines = [guard_lines.guard_lines(form.split(), rules) for form in forms]
+        hashes = guards.guards_of(tokens, rules)
         rows = shared_connection.execute(
-            "SELECT textsim._guard_lines(%(kinds)s::text[], %(words)s::text[], f), "
-            "textsim._guard(%(kinds)s, %(words)s, f) FROM unnest(%(forms)s::text[]) f",
-            {"kinds": kinds, "words": GUARD_WORDS, "forms": forms},
+            "SELECT textsim._guard_lines(%(kinds)s::text[], %(words)s::text[], %(fillers)s::text[], f), "
+            "textsim._guard(%(kinds)s, %(words)s, %(fillers)s, f) FROM unnest(%(forms)s::text[]) f",
+            {"kinds": kinds, "words": GUARD_WORDS, "fillers": GUARD_FILLERS, "forms": forms},
         ).fetchall()
         assert [row[0] for row in rows] == lines, f"--seed {seed}"
         assert [row[1] for row in rows] == (
@@ -83,30 +135,32 @@ def test_guards_are_equal_in_sql_and_python(
         ), f"--seed {seed}"
     pairs = [*pairwise(forms)]
     differing = shared_connection.execute(
-        "SELECT textsim._differing(%s::text[], %s::text[], a, b) "
+        "SELECT textsim._differing(%s::text[], %s::text[], %s::text[], a, b) "
         "FROM unnest(%s::text[], %s::text[]) f (a, b)",
-        [KINDS[-1], GUARD_WORDS, *map(list, zip(*pairs, strict=True))],
+        [KINDS[-1], GUARD_WORDS, GUARD_FILLERS, *map(list, zip(*pairs, strict=True))],
     ).fetchall()
     assert [row[0] for row in differing] == [
-        [*distinctions.elements_apart(a.split(), b.split(), KINDS[-1], GUARD_WORDS)]
-        for a, b in pairs
+        [*guard_lines.elements_apart(a.split(), b.split(), rules)] for a, b in pairs
     ], f"--seed {seed}"
 
 
 def test_words_that_a_guard_counts_are_the_same_in_sql_and_python(
     shared_connection: Connection,
 ) -> None:
-    everything = sorted({word for text in [*WORDS, *NUMBERS, "the", "c++"] for word in words(text)})
+    texts = [*WORDS, *CLOSE, *NUMBERS, "the", "c++"]
+    everything = sorted({word for text in texts for word in words(text)})
     for kinds in KINDS:
+        rules = GuardRules(tuple(kinds), tuple(GUARD_WORDS), tuple(GUARD_FILLERS))
         rows = shared_connection.execute(
-            "SELECT textsim._is_counted(%s::text[], %s::text[], w) FROM unnest(%s::text[]) w",
-            [kinds, GUARD_WORDS, everything],
+            "SELECT textsim._is_counted(%s::text[], %s::text[], %s::text[], w) "
+            "FROM unnest(%s::text[]) w",
+            [kinds, GUARD_WORDS, GUARD_FILLERS, everything],
         ).fetchall()
         assert [row[0] for row in rows] == [
-            distinctions.is_counted(word, kinds, GUARD_WORDS) for word in everything
+            guard_lines.is_counted(word, rules) for word in everything
         ]
 
 
 def test_a_corpus_without_guards_has_none(shared_connection: Connection) -> None:
-    assert value(shared_connection, "SELECT textsim._guard(NULL, '{}', 'a 1')") is None
-    assert guards.guards_of(tokenize([b"a 1"]), (), ()) is None
+    assert value(shared_connection, "SELECT textsim._guard(NULL, '{}', '{}', 'a 1')") is None
+    assert guards.guards_of(tokenize([b"a 1"]), GuardRules()) is None

@@ -25,7 +25,7 @@ def prepare(address: str) -> None:
     """Create the tables and corpora of the application."""
     with ts.connect(address) as db, psycopg.connect(address, autocommit=True) as connection:
         connection.execute(TABLES)
-        news = db.create_corpus("news", guards=["numbers"], passages=5)
+        news = db.create_corpus("news", guards=["words"], guard_words=["draft"], passages=5)
         news.attach("queued", "id", "body")
         news.attach("inline", "id", "body", "inline")
         db.create_corpus("unique", is_unique=True).attach("apart", "id", "body")

@@ -9,6 +9,7 @@ from itertools import groupby
 from tests.support.truth import Pairs, brute_force
 
 GUARD_WORDS = ("draft", "final")
+GUARD_FILLER = "mail"
 _TEXT = "the bill of may was paid by mail in full not never 4711 4712 1 2 draft final"
 _WORDS = _TEXT.split()
 
@@ -34,7 +35,13 @@ def guard_of(text: str, guards: tuple[str, ...]) -> tuple[object, ...]:
     words = text.split()
     runs = {tuple(run) for is_number, run in groupby(words, str.isdigit) if is_number}
     negations = sum(word in ("not", "never") for word in words)
-    seen = {"numbers": runs, "negations": negations, "words": set(words).intersection(GUARD_WORDS)}
+    seen = {
+        "numbers": runs,
+        "negations": negations,
+        "words": set(words).intersection(GUARD_WORDS),
+        "content": [word for word in words if word not in ("the", "of", "was", GUARD_FILLER)]
+        or words,
+    }
     return tuple(seen[guard] for guard in guards)
 
 

@@ -88,8 +88,8 @@ def summary_lines(
         f"only {'the order of words differs' if kind == 'order' else f'{kind} differ'} in {n:,}"
         for kind, n in summary.distinctions.items()
     ]
-    if summary.begin_otherwise:
-        differ.append(f"the first words, such as a name, differ in {summary.begin_otherwise:,}")
+    if summary.differ_in_one_word:
+        differ.append(f"one word, such as a name, differs in {summary.differ_in_one_word:,}")
     if differ:
         yield f"of {summary.compared:,} compared word by word, {', '.join(differ)}"
         yield tips
@@ -108,6 +108,7 @@ def _ways_apart(summary: RemovalSummary, config: CorpusConfig) -> Iterator[str]:
     """Yield the options that keep documents apart that differ so little."""
     kinds = {guard for guard in Guard if guard in summary.distinctions}
     kinds |= {Guard.WORDS} if summary.numerals else set()
+    kinds |= {Guard.CONTENT} if summary.differ_in_one_word else set()
     if new := [guard for guard in Guard if guard in kinds - set(config.guards)]:
         words = ",".join(summary.numerals[:_MOST_GUARD_WORDS])
         more = ",..." if len(summary.numerals) > _MOST_GUARD_WORDS else ""

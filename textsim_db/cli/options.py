@@ -410,7 +410,7 @@ def settings_of(corpus_config: CorpusConfig) -> dict[str, Any]:
 
 
 def _with_lists(settings: PartialSettings) -> CorpusSettings:
-    if not settings.keys() & {"stop_words", "guards", "guard_words"}:
+    if not settings.keys() & {"stop_words", "guards", "guard_words", "guard_fillers"}:
         return CorpusSettings(**settings)
     from textsim_db.text.stop_words import with_lists
 
@@ -419,7 +419,7 @@ def _with_lists(settings: PartialSettings) -> CorpusSettings:
 
 def _present(settings: dict[str, Any]) -> PartialSettings:
     present = {name: value for name, value in settings.items() if value is not None}
-    for name in ("stop_words", "guard_words"):
+    for name in ("stop_words", "guard_words", "guard_fillers"):
         words = present.get(name)
         if words is not None and ("." in words or "/" in words):
             from textsim_db.files.read_documents import read_text

@@ -12,13 +12,15 @@ import numpy as np
 
 from textsim_db.errors import MeasureError
 from textsim_db.measures.word_diff import Change, Part, differences, tokens, tokens_of_form
+from textsim_db.settings.named_values import Guard, GuardRules
 from textsim_db.text.distinctions import may_be_numeral
+from textsim_db.text.guard_lines import elements_apart
 
 TENTHS = 10
 MOST_ALIGNED = 300
 """The removed documents whose words are compared; of more, evenly chosen ones are."""
 _SHOWN_EXAMPLES = 3
-_FIRST_WORDS = 3
+_CONTENT = GuardRules((Guard.CONTENT,))
 
 
 class StoredDocument(NamedTuple):
@@ -62,8 +64,8 @@ class Example(NamedTuple):
     """The runs of words of the kept document, and of the removed one."""
     distinctions: list[str]
     """The kinds of the different words, as textsim compare names them; empty if others differ."""
-    begins_otherwise: bool
-    """Whether the first words differ, such as a name or a title."""
+    differs_in_one_word: bool
+    """Whether one content word of no such kind differs, such as a name, wherever it stands."""
 
     @property
     def differs(self) -> bool:
@@ -92,8 +94,8 @@ class RemovalSummary(NamedTuple):
     """By a kind of words, the number of compared documents that differ only in such words."""
     numerals: list[str]
     """The numerals in which compared documents differ."""
-    begin_otherwise: int
-    """The compared documents that begin with other words, such as a name or a title."""
+    differ_in_one_word: int
+    """The compared documents that differ in one other content word, such as a name."""
     lowest: list[Example]
     """The least similar ones; of equally similar ones, those that differ come first."""
     largest: list[Example]
@@ -154,7 +156,7 @@ def summarize(
         sum(each.differs for each in compared),
         dict(sorted(kinds.items())),
         sorted(set().union(*(each.numerals() for each in compared))),
-        sum(each.begins_otherwise for each in compared),
+        sum(each.differs_in_one_word for each in compared),
         [examples[removal] for removal in ordered[:_SHOWN_EXAMPLES] if removal in examples],
         [examples[removal] for removal in of_largest if removal in examples],
         sizes[largest],
@@ -171,9 +173,11 @@ def _compared(
             kept, removed = (tokens(texts[int(place)]) for place in ends)  # type: ignore[arg-type]
         else:
             kept, removed = (tokens_of_form(forms[place]) for place in ends)
-        starts = [[token.word for token in each[:_FIRST_WORDS]] for each in (kept, removed)]
         try:
             parts, distinctions = differences(kept, removed)
         except MeasureError:
             continue
-        yield Example(removal, parts, distinctions, starts[0] != starts[1])
+        one, other = ([token.word for token in each if token.word] for each in (kept, removed))
+        content = elements_apart(one, other, _CONTENT).get(Guard.CONTENT, ([], []))
+        is_one_word = not distinctions and max(map(len, content)) == 1
+        yield Example(removal, parts, distinctions, is_one_word)

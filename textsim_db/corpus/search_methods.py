@@ -288,13 +288,13 @@ class SearchMethods(CheckedArguments):
             (0.9, ['on monday evening'])
         """
         from textsim_db.measures import explanation
-        from textsim_db.text.distinctions import elements_apart
+        from textsim_db.text.guard_lines import elements_apart
 
         keys = (self._key(a), self._key(b))
         one, other = map(self._side, keys)
         explained = explanation.explain_sides(one, other, keys)
-        rules = self.config.guards, self.config.guard_words
-        return replace(explained, guards=elements_apart(one.words, other.words, *rules))
+        apart = elements_apart(one.words, other.words, self.config.guard_rules)
+        return replace(explained, guards=apart)
 
     def _side(self, key: str) -> Side:
         side = self._current.read(search_on_server.side_of, key)

@@ -110,7 +110,8 @@ def _common(condition: LiteralString) -> LiteralString:
 _COLUMNS: Final[LiteralString] = (
     "id, name, unit, shingle_length, threshold, recall, num_hashes, bands, rows, seed, recipe, "
     "stop_words, language, stop_words_by_language, is_unique, unique_from, scoped, keep_for, "
-    "boilerplate, passages, common_passages, guards, guard_words, golden_signature, golden_buckets, "
+    "boilerplate, passages, common_passages, guards, guard_words, guard_fillers, golden_signature, "
+    "golden_buckets, "
     "pg_catalog.to_jsonb(corpus) AS stored, coalesce(origin, id) AS first_id, "
     "textsim._guard_lists_of(corpus) AS guard_lists, "
     "(extract(epoch FROM keep_for) * 1000000)::bigint AS microseconds_kept, "

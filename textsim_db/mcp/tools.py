@@ -86,7 +86,7 @@ class CorpusTools:
     def check_before_write(self, text: SearchedText, max_bytes: MostBytes = 4_000) -> str:
         """Say what `remember` would do with a text, and write nothing.
 
-        outcome: `new`; `twin`: it is stored already, in other words or the same; `doubtful`: compare it
+        outcome: `new`; `twin`: a stored text has nearly the same words; `doubtful`: compare it
         with the matches, and judge; `sibling`: similar, but numbers, negations or other guarded words
         differ, so both are kept. Each match says in `differs` which words only one of the two has.
         """
@@ -201,12 +201,12 @@ class CorpusTools:
     ) -> str:
         """Store a text once, unless it is stored already, and return the outcome and the key.
 
-        outcome: `new`; `twin`: not stored, because a match says the same, whose key is returned;
-        `doubtful`: stored beside matches: compare them, and call `judge`; `sibling`: stored beside
-        matches whose numbers, negations or other guarded words differ; `unchanged`. If a twin means
-        something else, see its `differs`, and call again with force. Only words are stored, without
-        signs such as > and the point of .5: if a twin has equal words in the same order, write such a
-        sign as a word.
+        outcome: `new`; `twin`: not stored, because a match has nearly the same words, whose key is
+        returned; `doubtful`: stored beside matches: compare them, and call `judge`; `sibling`: stored
+        beside matches whose numbers, negations or other guarded words differ; `unchanged`. If a twin
+        means something else, see its `differs`, and call again with force. Only words are stored,
+        without signs such as > and the point of .5: if a twin has equal words in the same order, write
+        such a sign as a word.
         """
         key = replaces or secrets.token_hex(_RANDOM_BYTES)
         if replaces:

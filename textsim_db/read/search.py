@@ -51,7 +51,7 @@ from textsim_db.sketch.fast_similarity import estimates
 from textsim_db.sketch.fingerprints import passage_shingles
 from textsim_db.sketch.ragged import Parts, Signatures, in_parts, part_only
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
-from textsim_db.text.distinctions import elements_apart
+from textsim_db.text.guard_lines import elements_apart
 from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.storable_text import to_bytes
@@ -341,7 +341,7 @@ def _differs(
     forms = documents.forms(right[places])
     for place, form in zip(places.tolist(), forms, strict=True):
         words = queries.form_of(int(left[place])).split(), form.split()
-        differs[place] = tuple(elements_apart(*words, config.guards, config.guard_words))
+        differs[place] = tuple(elements_apart(*words, config.guard_rules))
     return differs
 
 

@@ -16,12 +16,18 @@ from textsim_db.settings.check_values import (
     check_threshold,
 )
 from textsim_db.settings.choose_bands import MIN_ROWS, Bands, choose_bands, probability_of
-from textsim_db.settings.named_values import Guard, Shingle, check_guards, listed
+from textsim_db.settings.named_values import (
+    Guard,
+    GuardRules,
+    Shingle,
+    check_guards,
+    listed,
+)
 
 RECIPE = 3
 """The version of all steps from text to buckets. A change of any step needs a new version."""
-GUARD_LISTS = 1
-"""The version of the lists of negations in text/distinctions, which guards depend on."""
+GUARD_LISTS = 2
+"""The version of the lists of guards: negations, fillers, units and endings of ordinals."""
 
 NEWER_VERSION = "use a newer version of textsim-db"
 
@@ -86,6 +92,7 @@ class Settings(TypedDict, total=False):
     common_passages: bool
     guards: str | Iterable[str]
     guard_words: str | Iterable[str]
+    guard_fillers: str | Iterable[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +179,21 @@ class CorpusSettings:
     )
     guards: str | Iterable[str] = _setting(
         (),
-        "Never merge texts that differ in one of these: numbers, negations, or words, which are those "
-        "of --guard-words. They still match, as siblings.",
-        "numbers,negations,words",
+        "Never merge texts that differ in one of these: numbers, negations, words, which are those of "
+        "--guard-words, or content, which is all words but fillers, in their order. They still match, "
+        "as siblings.",
+        "numbers,negations,words,content",
         flag="guard",
     )
     guard_words: str | Iterable[str] = _setting(
         (),
         "The words of --guard words, such as draft,final, or a file with a word on each line.",
+        "WORDS|PATH",
+    )
+    guard_fillers: str | Iterable[str] = _setting(
+        (),
+        "Words that --guard content leaves out too, such as my,kindly, or a file with a word on each "
+        "line.",
         "WORDS|PATH",
     )
     stop_words_by_language: WordsByLanguage = ()
@@ -224,12 +238,15 @@ class CorpusSettings:
             common_passages=check_flag(self.common_passages, "common_passages"),
             guards=check_guards(self.guards),
             guard_words=tuple(listed(self.guard_words)),
+            guard_fillers=tuple(listed(self.guard_fillers)),
         )
         if (Guard.WORDS in checked.guards) != bool(checked.guard_words):
             raise ConfigurationError(
                 'the guard "words" and guard_words go together; set both, with at least one word, '
                 "or neither"
             )
+        if checked.guard_fillers and Guard.CONTENT not in checked.guards:
+            raise ConfigurationError('guard_fillers needs the guard "content"')
         if checked.common_passages and checked.passages is None:
             raise ConfigurationError("common_passages needs passages; set both, or neither")
         banding, recall = checked._banding_and_recall()
@@ -299,6 +316,8 @@ class CorpusConfig(CorpusSettings):
     """The kinds of words that two texts must share to be merged."""
     guard_words: tuple[str, ...] = ()
     """The words of the guard "words", in normal form."""
+    guard_fillers: tuple[str, ...] = ()
+    """The words that the guard "content" leaves out besides its own list, in normal form."""
     keep_for: timedelta | None = None
     """How long a document counts after it was last written; None: for ever."""
     recipe: int = RECIPE
@@ -309,6 +328,11 @@ class CorpusConfig(CorpusSettings):
     """The common shingles that an exact corpus has learned, as CommonValues; no setting."""
     common_of_passages: Any = field(default=None, compare=False, repr=False)
     """The common shingles of passages that the corpus has learned, as CommonValues; no setting."""
+
+    @property
+    def guard_rules(self) -> GuardRules:
+        """The guards with their words."""
+        return GuardRules(self.guards, self.guard_words, self.guard_fillers)
 
     @property
     def twins_from(self) -> float:
@@ -486,7 +510,7 @@ def other_build(name: str, recipe: int, guard_lists: int) -> tuple[str, str] | N
         detail = f"was built by recipe {recipe}; this version computes recipe {RECIPE}"
     elif guard_lists != GUARD_LISTS:
         detail = (
-            f"has guards by version {guard_lists} of the lists of negations; this version of textsim-db "
+            f"has guards by version {guard_lists} of the lists of guards; this version of textsim-db "
             f"has version {GUARD_LISTS}"
         )
     else:

@@ -62,11 +62,23 @@ class Guard(StrEnum):
     - `numbers`: the runs of words with a digit.
     - `negations`: how many words of negation there are, such as "not".
     - `words`: which of the guard words occur.
+    - `content`: the words in their order, except fillers, such as "the", "is" and "please".
     """
 
     NUMBERS = "numbers"
     NEGATIONS = "negations"
     WORDS = "words"
+    CONTENT = "content"
+
+
+class GuardRules(NamedTuple):
+    """The guards of a corpus, with the words that they need in normal form."""
+
+    guards: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    """Those of the guard "words"."""
+    fillers: tuple[str, ...] = ()
+    """Words that "content" leaves out, besides its own list."""
 
 
 ModeName = Literal["queue", "inline"] | Mode

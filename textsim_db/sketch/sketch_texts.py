@@ -161,7 +161,7 @@ def sketch_tokens(
         signatures = joined([signatures for _, signatures in chunks])
     buckets = in_parts(buckets_of(signatures, config), parts)
     fingerprints = fingerprints_of(tokens, config) if needs_fingerprints else None
-    guards = guards_of(tokens, config.guards, config.guard_words)
+    guards = guards_of(tokens, config.guard_rules)
     return Sketches(tokens, counts, signatures, buckets, fingerprints, parts, guards)
 
 

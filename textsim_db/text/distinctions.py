@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
-
-from textsim_db.settings.named_values import Guard
 
 # A corpus does not know the languages of its texts, so all words count in each text. A merge that a
 # guard refuses costs a row, and a wrong merge costs a text. So a word counts although it means something
@@ -26,7 +24,8 @@ from textsim_db.settings.named_values import Guard
 _WORDS = """
 not no nope never none nor neither nobody nothing nowhere non without cannot cant dont doesnt didnt
 isnt arent wasnt werent wont wouldnt shouldnt couldnt hasnt havent hadnt mustnt neednt aint
-nicht nein kein keine keinen keinem keiner keines nie niemals nichts niemand nirgends ohne weder
+nicht nein kein keine keinen keinem keiner keines keinerlei keinesfalls keineswegs nie niemals nichts
+niemand niemanden niemandem nirgends nirgendwo nirgendwohin ohne weder
 niet geen nooit niets niks niemand nergens zonder
 inte nej ingen inget inga aldrig utan ikke ikkje nei ej ei ingenting aldri uten uden
 ne pas jamais rien aucun aucune sans guère
@@ -38,7 +37,8 @@ nie bez nigdy żaden żadna żadne żadnych nikt nic
 není nejsou nejsem nebyl nebyla nebylo nemá nemám nikdy žádný žádná žádné nikdo nič žiadny
 nije nisu nisam nema nemaju nikada nikad ništa nitko niko neće
 не нет нету ни никогда без ничего никто нельзя никаких никакой
-ні немає ніколи нема нічого ніхто жодного няма никога нищо није нису никада ништа
+ні немає ніколи нема нічого ніхто жодного няма нямам нямаш нямаме нямате нямат нямаше нямало нямах
+никога нищо никой никъде није нису никада ништа
 δεν δε μη μην χωρίσ όχι ποτέ κανένασ καμία κανένα τίποτα ούτε
 değil yok hayir hiç asla olmadan
 emme ette eivät älä älkää ilman
@@ -62,13 +62,21 @@ NEGATIONS = frozenset(_WORDS.split())
 """Words of negation, as they stand in normal forms."""
 NEGATION_PHRASES = frozenset(
     [f"{word} t" for word in _BEFORE_T.split()]
+    + ["n t", "w o", "personne n", "nulle part"]
     + ["な い", "な く", "な か っ", "ま せ ん", "ず に", "せ ず", "ไ ม่"]
 )
 """Negations of several words: n't, and those of scripts in which each character is a word."""
+AFTER_N = frozenset(["plus", "personne"])
+"""The words with which n' of French negates, after a verb: "il n'est plus malade"."""
+AFTER_NE = frozenset(["que", "qu"])
+"""The words with which "ne" of French does not negate, but means "only": "il ne mange que du pain"."""
+ENDS_OF_NE = AFTER_N | AFTER_NE | {"pas", "jamais", "rien", "aucun", "aucune", "guère"}
+MOST_WORDS_INSIDE = 3
+"""How many words stand between "ne" and its end, at most."""
 NEGATION_PARTS = "않없"
 """Characters that negate the Korean word they stand in."""
 LONGEST_PHRASE = 3
-_WORDS_OF_PHRASES = frozenset(" ".join(NEGATION_PHRASES).split())
+WORDS_OF_PHRASES = frozenset(" ".join(NEGATION_PHRASES).split())
 # Parts of runs of characters, in which a part of a negation may differ alone.
 _NEGATION_RUNS = """
 不 没 沒 无 無 非 未 别 別 勿 否 ない なく なかっ ません せん ず ไม่ ไม มิ
@@ -158,7 +166,7 @@ def _kinds_of_words(one: str, other: str) -> set[str]:
         if are_symbols or one.rstrip("+#") == other.rstrip("+#"):  # c, c++ and c#
             return {"symbols"}
         if _without_digits(one) == _without_digits(other):
-            return {"numbers" if _has_digit(one + other) else "numerals"}
+            return {"numbers" if has_digit(one + other) else "numerals"}
         if len(one) == len(other) == 1 and (one + other).isascii() and (one + other).isalpha():
             return {"letters"}
         if {one, other} <= set(_UNITS.split()):
@@ -187,7 +195,7 @@ def _are_inflected(one: str, other: str) -> bool:
 
 def _kind(word: str) -> str:
     if word.lstrip("-")[:1].isnumeric():
-        return "numbers" if _has_digit(word) else "numerals"
+        return "numbers" if has_digit(word) else "numerals"
     return _KINDS.get(word, "")
 
 
@@ -210,77 +218,5 @@ def symbols(text: str) -> list[str]:
     ]
 
 
-def guard_lines(
-    words: Sequence[str], guards: Sequence[str], guard_words: Collection[str]
-) -> list[str]:
-    """Return what a guard looks at: a line "KIND ELEMENT" for each element, in order.
-
-    words: those of a stored normal form. The elements of numbers are the distinct runs of words with
-    digits, the element of negations is how many there are, and the elements of words are those that
-    occur.
-    """
-    elements: dict[str, set[str]] = {}
-    if Guard.NUMBERS in guards:
-        elements["numbers"] = set(_runs_of_numbers(words))
-    if Guard.NEGATIONS in guards:
-        count = sum(1 for _ in _negations(words))
-        elements["negations"] = {str(count)} if count else set()
-    if Guard.WORDS in guards:
-        elements["words"] = {word for word in words if word in guard_words}
-    return [f"{kind} {each}" for kind, several in elements.items() for each in sorted(several)]
-
-
-def elements_apart(
-    one: Sequence[str],
-    other: Sequence[str],
-    guards: Sequence[str],
-    guard_words: Collection[str],
-) -> dict[str, tuple[list[str], list[str]]]:
-    """Return the guards that differ between the words of two documents, in order."""
-    apart = {}
-    for guard in guards:
-        lines = [guard_lines(words, [guard], guard_words) for words in (one, other)]
-        elements = [[line.removeprefix(f"{guard} ") for line in each] for each in lines]
-        if elements[0] != elements[1]:
-            a, b = elements
-            apart[guard] = ([x for x in a if x not in b], [x for x in b if x not in a])
-    return apart
-
-
-def is_counted(word: str, guards: Collection[str], guard_words: Collection[str]) -> bool:
-    """Say whether a guard counts a word, so that it is never left out as a stop word."""
-    return (
-        (Guard.NUMBERS in guards and _has_digit(word))
-        or (Guard.NEGATIONS in guards and (_is_negation(word) or word in _WORDS_OF_PHRASES))
-        or (Guard.WORDS in guards and word in guard_words)
-    )
-
-
-def _runs_of_numbers(words: Sequence[str]) -> Iterator[str]:
-    run: list[str] = []
-    for word in [*words, ""]:
-        if _has_digit(word):
-            run.append(word)
-        elif run:
-            yield " ".join(run)
-            run = []
-
-
-def _negations(words: Sequence[str]) -> Iterator[int]:
-    """Yield the place of each negation; of those that overlap the first counts, and the longest."""
-    place = 0
-    while place < len(words):
-        for length in range(LONGEST_PHRASE, 0, -1):
-            negation = " ".join(words[place : place + length])
-            if negation in NEGATION_PHRASES or (length == 1 and _is_negation(negation)):
-                yield place
-                break
-        place += length
-
-
-def _is_negation(word: str) -> bool:
-    return word in NEGATIONS or any(part in word for part in NEGATION_PARTS)
-
-
-def _has_digit(word: str) -> bool:
+def has_digit(word: str) -> bool:
     return any("0" <= character <= "9" for character in word)

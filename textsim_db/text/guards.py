@@ -1,7 +1,7 @@
 """Guards: what two texts must share, besides being similar, to be merged.
 
-A guard of a document is the hash of the lines that guard_lines() of distinctions.py returns. SQL
-computes the same in 24_guards.sql.
+A guard of a document is the hash of the lines that guard_lines() returns. SQL computes the same in
+24_guards.sql.
 """
 
 from __future__ import annotations
@@ -11,13 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.settings.named_values import Guard
+from textsim_db.settings.named_values import Guard, GuardRules
 from textsim_db.text.distinctions import (
+    AFTER_N,
+    AFTER_NE,
+    ENDS_OF_NE,
     LONGEST_PHRASE,
+    MOST_WORDS_INSIDE,
     NEGATION_PARTS,
     NEGATION_PHRASES,
     NEGATIONS,
 )
+from textsim_db.text.fillers import CLITICS, FILLERS, HOSTS
+from textsim_db.text.guard_lines import ORDINALS, UNITS
 from textsim_db.text.hashing import PADDING, hash_span
 from textsim_db.text.nfkc import zero_bytes
 from textsim_db.text.numba_compiler import (
@@ -33,40 +39,65 @@ from textsim_db.text.tokens import Tokens
 from textsim_db.text.utf8 import WordTable, copy_span, number_of_span, word_table
 
 
-def guards_of(
-    tokens: Tokens, guards: tuple[str, ...], guard_words: tuple[str, ...]
-) -> Int64Array | None:
+def guards_of(tokens: Tokens, rules: GuardRules) -> Int64Array | None:
     """Return the guard of each document: (documents,); None if there are no guards."""
-    if not guards:
+    if not rules.guards:
         return None
-    negates = Guard.NEGATIONS in guards
-    listed = _listed(negates, guard_words if Guard.WORDS in guards else ())
-    return _guards_of(tokens, listed, Guard.NUMBERS in guards, negates)
+    kinds = _Kinds(*(guard in rules.guards for guard in Guard))
+    return _guards_of(tokens, _listed(rules), kinds)
+
+
+class _Kinds(NamedTuple):
+    """Which guards there are."""
+
+    numbers: bool
+    negations: bool
+    words: bool
+    content: bool
 
 
 class _Listed(NamedTuple):
-    """The words and phrases that guards look for."""
+    """The words, phrases and endings that guards look for."""
 
     table: WordTable
     """All of them, and the first words of the phrases."""
-    roles: ByteArray
-    """The roles of each: _NEGATES, _BEGINS a phrase or _IS_GUARDED, or several of them."""
+    roles: Int64Array
+    """The roles of each, added up."""
 
 
-_NEGATES, _BEGINS, _IS_GUARDED = 1, 2, 4
+_NEGATES, _BEGINS, _IS_GUARDED, _IS_UNIT, _IS_ORDINAL, _FILLS, _HOSTS, _LEANS = (
+    1 << bit for bit in range(8)
+)
+_IS_N, _IS_NE, _ENDS, _ENDS_N, _ENDS_NE = (1 << bit for bit in range(8, 13))
+"""The roles of a listed word."""
 
 
 @lru_cache(maxsize=128)
-def _listed(negates: bool, guard_words: tuple[str, ...]) -> _Listed:
-    roles = dict.fromkeys(guard_words, _IS_GUARDED)
-    if negates:
-        for negation in NEGATIONS | NEGATION_PHRASES:
-            roles[negation] = roles.get(negation, 0) | _NEGATES
-        for phrase in NEGATION_PHRASES:
-            first = phrase.split()[0]
-            roles[first] = roles.get(first, 0) | _BEGINS
-    table = word_table([word.encode() for word in roles])
-    return _Listed(table, np.array([*roles.values()], np.uint8))
+def _listed(rules: GuardRules) -> _Listed:
+    kinds = [
+        (Guard.NEGATIONS, _NEGATES, NEGATIONS | NEGATION_PHRASES),
+        (Guard.NEGATIONS, _BEGINS, {phrase.split()[0] for phrase in NEGATION_PHRASES}),
+        (Guard.NEGATIONS, _IS_N, ["n"]),
+        (Guard.NEGATIONS, _IS_NE, ["ne"]),
+        (Guard.NEGATIONS, _ENDS, ENDS_OF_NE),
+        (Guard.NEGATIONS, _ENDS_N, AFTER_N),
+        (Guard.NEGATIONS, _ENDS_NE, AFTER_NE),
+        (Guard.WORDS, _IS_GUARDED, rules.words),
+        (Guard.NUMBERS, _IS_UNIT, UNITS),
+        (Guard.NUMBERS, _IS_ORDINAL, ORDINALS),
+        (Guard.CONTENT, _IS_UNIT, UNITS),
+        (Guard.CONTENT, _IS_ORDINAL, ORDINALS),
+        (Guard.CONTENT, _FILLS, {*FILLERS, *rules.fillers}),
+        (Guard.CONTENT, _HOSTS, HOSTS),
+        (Guard.CONTENT, _LEANS, CLITICS),
+    ]
+    roles: dict[str, int] = {}
+    for guard, role, words in kinds:
+        for word in words if guard in rules.guards else ():
+            roles[word] = roles.get(word, 0) | role
+    return _Listed(
+        word_table([word.encode() for word in roles]), np.array([*roles.values()], np.int64)
+    )
 
 
 class _Spans(NamedTuple):
@@ -82,13 +113,13 @@ class _Spans(NamedTuple):
     """The order while it is merged."""
 
 
-_NUMBERS, _NEGATIONS, _GUARD_WORDS = (
+_NUMBERS, _NEGATIONS, _GUARD_WORDS, _CONTENT = (
     tuple(b"numbers "),
     tuple(b"negations "),
     tuple(b"words "),
+    tuple(b"content "),
 )
-_NEWLINE = ord("\n")
-_ZERO = ord("0")
+_NEWLINE, _SPACE, _ZERO, _NINE, _MINUS = b"\n 09-"
 _HANGUL, _PARTS = (
     np.uint64(0x0101010101010101 * NEGATION_PARTS.encode()[0]),
     tuple(tuple(part.encode()) for part in NEGATION_PARTS),
@@ -97,12 +128,22 @@ _FEW = 16
 """Up to this number, spans are sorted by insertion."""
 _ROOM = 64
 """Bytes for the words and numbers of a line."""
+_NO_NUMBER, _INTEGER, _MEASURE, _MIXED = range(4)
+"""What a word is: without a digit, an integer, one that a unit ends, or another word with a digit."""
+
+
+class _Space(NamedTuple):
+    """Space for what is computed of one document."""
+
+    spans: _Spans
+    roles: Int64Array
+    """The roles of each of its words."""
+    numbers: ByteArray
+    """Its numbers as they are written plainly."""
 
 
 @kernel
-def _guards_of(
-    tokens: Tokens, listed: _Listed, has_numbers: bool, has_negations: bool
-) -> Int64Array:
+def _guards_of(tokens: Tokens, listed: _Listed, kinds: _Kinds) -> Int64Array:
     documents = len(tokens.word_offsets) - 1
     guards = np.empty(documents, np.int64)
     most = longest(tokens.word_offsets)
@@ -112,25 +153,43 @@ def _guards_of(
         np.empty(most, np.int64),
         np.empty(most, np.int64),
     )
+    plain = np.empty(longest(tokens.normal_offsets) + PADDING, np.uint8)
+    space = _Space(spans, np.empty(most, np.int64), plain)
     lines = np.empty(1024, np.uint8)
     for i in range(documents):
         size = 0
         has_digit, has_hangul = _traits(tokens, i)
-        if has_numbers and has_digit:
-            count = _find_numbers(tokens, i, spans)
-            lines = _with_space(lines, size, spans, count)
-            size = _write(tokens.normal, spans, count, _NUMBERS, lines, size)
-        if len(listed.roles):
-            parts = has_hangul and has_negations
-            negations, count = _find_listed(tokens, i, listed, parts, spans)
+        if kinds.negations or kinds.words or kinds.content:
+            _find_roles(tokens, i, listed, space.roles)
+        if kinds.numbers and has_digit:
+            count = _find_numbers(tokens, i, listed, space)
+            lines = _with_space(lines, size, _bytes_of(spans, count))
+            size = _write(plain, spans, count, _NUMBERS, lines, size)
+        if kinds.negations:
+            negations = _count_negations(tokens, i, listed, has_hangul, space.roles)
             if negations:
-                lines = _with_space(lines, size, spans, 0)
+                lines = _with_space(lines, size, 0)
                 size = _write_count(negations, lines, size)
-            if count:
-                lines = _with_space(lines, size, spans, count)
-                size = _write(tokens.normal, spans, count, _GUARD_WORDS, lines, size)
+        if kinds.words:
+            count = _find_guard_words(tokens, i, space)
+            lines = _with_space(lines, size, _bytes_of(spans, count))
+            size = _write(tokens.normal, spans, count, _GUARD_WORDS, lines, size)
+        if kinds.content:
+            length = tokens.normal_offsets[i + 1] - tokens.normal_offsets[i]
+            lines = _with_space(lines, size, length)
+            size = _write_content(tokens, i, listed, has_digit, space.roles, lines, size)
         guards[i] = np.int64(hash_span(lines, 0, max(size - 1, 0)))
     return guards
+
+
+@inlined_kernel
+def _find_roles(tokens: Tokens, i: int, listed: _Listed, roles: Int64Array) -> None:
+    first = tokens.word_offsets[i]
+    for k in range(first, tokens.word_offsets[i + 1]):
+        start, end = int(tokens.starts[k]), int(tokens.ends[k])
+        word_hash = np.uint64(tokens.hashes[k])
+        number = number_of_span(listed.table, tokens.normal, start, end, word_hash)
+        roles[k - first] = listed.roles[number] if number >= 0 else 0
 
 
 @inlined_kernel
@@ -145,20 +204,57 @@ def _traits(tokens: Tokens, i: int) -> tuple[bool, bool]:
 
 
 @inlined_kernel
-def _find_numbers(tokens: Tokens, i: int, spans: _Spans) -> int:
-    count = 0
-    is_run = False
+def _find_numbers(tokens: Tokens, i: int, listed: _Listed, space: _Space) -> int:
+    """Write the numbers of a document plainly, and find them there; return how many there are."""
+    spans, plain = space.spans, space.numbers
+    count = size = 0
+    is_run = is_open = False
     for k in range(tokens.word_offsets[i], tokens.word_offsets[i + 1]):
-        start, end = int(tokens.starts[k]), int(tokens.ends[k])
-        if not _has_digit_in(tokens.normal, start, end):
-            is_run = False
+        start = int(tokens.starts[k])
+        kind, end = _number_in(tokens, k, listed)
+        if is_open and kind == _NO_NUMBER and _role(tokens, start, end, listed) & _IS_UNIT:
+            size = copy_span(tokens.normal, start, end, plain, size)
+            spans.ends[count - 1] = size
+        if kind == _NO_NUMBER:
+            is_run = is_open = False
             continue
-        if not is_run:
-            spans.starts[count] = start
+        if is_run and kind != _MIXED:
+            plain[size] = _SPACE
+            size += 1
+        else:
+            spans.starts[count] = size
             count += 1
-        spans.ends[count - 1] = end
-        is_run = True
+        size = copy_span(tokens.normal, start, end, plain, size)
+        spans.ends[count - 1] = size
+        is_run = is_open = kind == _INTEGER
     return count
+
+
+@inlined_kernel
+def _number_in(tokens: Tokens, k: int, listed: _Listed) -> tuple[int, int]:
+    """Return what a word is as a number, and the byte after it without the ending of an ordinal."""
+    data, start, end = tokens.normal, int(tokens.starts[k]), int(tokens.ends[k])
+    if not _has_digit_in(data, start, end):
+        return _NO_NUMBER, end
+    first = start + (data[start] == _MINUS)
+    after = first
+    while after < end and _ZERO <= data[after] <= _NINE:
+        after += 1
+    if after == first:
+        return _MIXED, end
+    if after == end:
+        return _INTEGER, end
+    role = _role(tokens, after, end, listed)
+    if role & _IS_ORDINAL and first == start:
+        return _INTEGER, after
+    return (_MEASURE if role & _IS_UNIT else _MIXED), end
+
+
+@inlined_kernel
+def _role(tokens: Tokens, start: int, end: int, listed: _Listed) -> int:
+    span_hash = hash_span(tokens.normal, start, end)
+    number = number_of_span(listed.table, tokens.normal, start, end, span_hash)
+    return int(listed.roles[number]) if number >= 0 else 0
 
 
 @inlined_kernel
@@ -173,31 +269,93 @@ def _has_digit_in(data: ByteArray, start: int, end: int) -> bool:
 
 
 @inlined_kernel
-def _find_listed(
-    tokens: Tokens, i: int, listed: _Listed, has_parts: bool, spans: _Spans
-) -> tuple[int, int]:
-    """Return how many negations a document has, and how many of its words are guarded; find these."""
-    negations = count = 0
-    until, last = tokens.word_offsets[i], tokens.word_offsets[i + 1]
-    for k in range(until, last):
+def _count_negations(
+    tokens: Tokens, i: int, listed: _Listed, has_parts: bool, roles: Int64Array
+) -> int:
+    negations = 0
+    first, last = tokens.word_offsets[i], tokens.word_offsets[i + 1]
+    until = first
+    for k in range(first, last):
+        role = roles[k - first]
+        if role & (_IS_N | _IS_NE):
+            end = _end_of_ne(roles, k - first + 1, last - first)
+            negations += bool(role & _IS_N and end & _ENDS_N)
+            negations -= bool(role & _IS_NE and end & _ENDS_NE)
+        if k < until or not (role & (_NEGATES | _BEGINS) or has_parts):
+            continue
+        length = _length_of_phrase(tokens, k, last, listed) if role & _BEGINS else 0
         start, end = int(tokens.starts[k]), int(tokens.ends[k])
-        word_hash = np.uint64(tokens.hashes[k])
-        number = number_of_span(listed.table, tokens.normal, start, end, word_hash)
-        role = np.int64(listed.roles[number]) if number >= 0 else 0
-        if role & _IS_GUARDED:
-            spans.starts[count], spans.ends[count] = start, end
+        if not length and (role & _NEGATES or (has_parts and _has_part(tokens.normal, start, end))):
+            length = 1
+        negations += length > 0
+        until = k + length
+    return negations
+
+
+@inlined_kernel
+def _end_of_ne(roles: Int64Array, start: int, last: int) -> int:
+    """Return the role of the word that ends a negation of French, or 0 if there is no word inside."""
+    for k in range(start, min(start + MOST_WORDS_INSIDE + 1, last)):
+        if roles[k] & _ENDS:
+            return int(roles[k]) if k > start else 0
+    return 0
+
+
+@inlined_kernel
+def _find_guard_words(tokens: Tokens, i: int, space: _Space) -> int:
+    count = 0
+    first = tokens.word_offsets[i]
+    for k in range(first, tokens.word_offsets[i + 1]):
+        if space.roles[k - first] & _IS_GUARDED:
+            space.spans.starts[count] = tokens.starts[k]
+            space.spans.ends[count] = tokens.ends[k]
             count += 1
-        if k >= until:
-            length = 0
-            if role & _BEGINS:
-                length = _length_of_phrase(tokens, k, last, listed)
-            if not length and (
-                role & _NEGATES or (has_parts and _has_part(tokens.normal, start, end))
-            ):
-                length = 1
-            negations += length > 0
-            until = k + length
-    return negations, count
+    return count
+
+
+@inlined_kernel
+def _write_content(
+    tokens: Tokens,
+    i: int,
+    listed: _Listed,
+    has_digit: bool,
+    roles: Int64Array,
+    lines: ByteArray,
+    size: int,
+) -> int:
+    """Write the content words, or all words if there are only fillers; return the bytes written."""
+    first, last = tokens.word_offsets[i], tokens.word_offsets[i + 1]
+    if first == last:
+        return size
+    for byte in _CONTENT:
+        lines[size] = byte
+        size += 1
+    begin = size
+    is_open = False
+    before = 0
+    for k in range(first, last):
+        role = roles[k - first]
+        start, end = int(tokens.starts[k]), int(tokens.ends[k])
+        kind = _NO_NUMBER
+        if has_digit:
+            kind, end = _number_in(tokens, k, listed)
+        if kind != _NO_NUMBER:
+            role = 0
+        is_filler = role & _FILLS or (role & _LEANS and before & _HOSTS)
+        if is_open and role & _IS_UNIT:
+            size -= 1
+            is_filler = False
+        if not is_filler:
+            size = copy_span(tokens.normal, start, end, lines, size)
+            lines[size] = _SPACE
+            size += 1
+        is_open = kind == _INTEGER
+        before = role
+    if size == begin:
+        start, end = tokens.normal_offsets[i], tokens.normal_offsets[i + 1]
+        size = copy_span(tokens.normal, start, end, lines, size) + 1
+    lines[size - 1] = _NEWLINE
+    return size
 
 
 @inlined_kernel
@@ -221,12 +379,19 @@ def _has_part(data: ByteArray, start: int, end: int) -> bool:
     return False
 
 
-@kernel
-def _with_space(lines: ByteArray, size: int, spans: _Spans, count: int) -> ByteArray:
-    """Return lines with space for a line of each of the first spans, and one more."""
-    needed = size + _ROOM + PADDING
+@inlined_kernel
+def _bytes_of(spans: _Spans, count: int) -> int:
+    """Return the bytes of a line for each of the first spans."""
+    needed = 0
     for i in range(count):
         needed += spans.ends[i] - spans.starts[i] + _ROOM
+    return needed
+
+
+@kernel
+def _with_space(lines: ByteArray, size: int, needed: int) -> ByteArray:
+    """Return lines with space for so many bytes and one more short line."""
+    needed += size + _ROOM + PADDING
     if needed <= len(lines):
         return lines
     longer = np.empty(2 * needed, np.uint8)

@@ -14,8 +14,8 @@ import numpy as np
 from textsim_db.errors import ConfigurationError, install_extra, suggestion
 from textsim_db.settings.check_values import several_items
 from textsim_db.settings.corpus_settings import AUTO, CorpusConfig, CorpusSettings, WordsByLanguage
-from textsim_db.settings.named_values import check_guards, listed
-from textsim_db.text.distinctions import is_counted
+from textsim_db.settings.named_values import GuardRules, check_guards, listed
+from textsim_db.text.guard_lines import is_counted
 from textsim_db.text.numba_compiler import (
     BoolArray,
     Int64Array,
@@ -37,6 +37,7 @@ def with_lists(settings: CorpusSettings) -> CorpusSettings:
         settings,
         guards=check_guards(settings.guards),
         guard_words=stop_words(listed(settings.guard_words)),
+        guard_fillers=stop_words(listed(settings.guard_fillers)),
     )
     if isinstance(settings.stop_words, str) and settings.stop_words == AUTO:
         lists = tuple(
@@ -47,15 +48,14 @@ def with_lists(settings: CorpusSettings) -> CorpusSettings:
 
 
 def _not_counted(words: tuple[str, ...], settings: CorpusSettings) -> tuple[str, ...]:
-    guards, guard_words = tuple(settings.guards), frozenset(settings.guard_words)
-    if not guards:
-        return words
-    return tuple(word for word in words if not is_counted(word, guards, guard_words))
+    rules = GuardRules(*map(tuple, (settings.guards, settings.guard_words, settings.guard_fillers)))
+    return tuple(word for word in words if not is_counted(word, rules))
 
 
 def with_guard_words(config: CorpusConfig) -> CorpusConfig:
-    """Return a changed configuration with its guard words in normal form."""
-    config = replace(config, guard_words=stop_words(config.guard_words))
+    """Return a changed configuration with its guard words and fillers in normal form."""
+    words, fillers = stop_words(config.guard_words), stop_words(config.guard_fillers)
+    config = replace(config, guard_words=words, guard_fillers=fillers)
     for words in (config.stop_words, *(words for _, words in config.stop_words_by_language)):
         if missing := set(words).difference(_not_counted(words, config)):
             raise ConfigurationError(

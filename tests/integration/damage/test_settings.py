@@ -30,6 +30,7 @@ SETTINGS = {
     "common_passages": "true, passages = 13",
     "guards": "'{numbers}'",
     "guard_words": "'{draft}', guards = '{words}'",
+    "guard_fillers": "'{my}', guards = '{content}'",
     "base": "base + 1",
     "golden_signature": "golden_signature || 1",
     "golden_buckets": "golden_buckets || 1",

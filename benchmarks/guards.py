@@ -1,0 +1,90 @@
+"""What guards keep apart, and what they split, on labelled pairs of texts.
+
+    python -m benchmarks.guards [FILE] [--record]
+
+FILE is gzip'ed JSON lines with `set`, `guard`, `apart`, `a` and `b`: whether the two texts are to be
+kept apart, and by which guard. For each set the benchmark says which share the guard keeps apart, and
+which share the guard content does. A pair that a guard should keep apart and does not is merged if it
+is similar enough; a pair that should stay together and does not is split by mistake.
+
+benchmarks/questions.tsv has questions of a cache, of our own: pairs that may share an answer, and pairs
+that must not. Of each, it says how many match, and are merged with guards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import ROOT, Figures, Table, identifier, options, publish, read_corpora
+from textsim_db.measures import jaccard
+from textsim_db.settings.named_values import Guard, GuardRules
+from textsim_db.text.guard_lines import elements_apart
+from textsim_db.text.shingles import shingles
+from textsim_db.text.tokens import words
+
+PAIRS = ROOT.parent / "shared" / "data" / "guards" / "pairs.jsonl.gz"
+QUESTIONS = ROOT / "benchmarks" / "questions.tsv"
+SHINGLE, THRESHOLD = "word:1", 0.5
+"""Few questions that may share an answer match with longer shingles."""
+CACHES = {
+    "none": (),
+    "numbers, negations": (Guard.NUMBERS, Guard.NEGATIONS),
+    "content": (Guard.CONTENT,),
+}
+
+
+def are_apart(a: str, b: str, guards: Sequence[str]) -> bool:
+    """Say whether guards keep two texts apart."""
+    return bool(elements_apart(words(a), words(b), GuardRules(tuple(guards))))
+
+
+def measure_sets(pairs: list[dict[str, Any]]) -> tuple[Figures, Table]:
+    """Return the shares of each set, and their table."""
+    figures: Figures = {}
+    rows = [["pairs", "number", "should be", "guard", "kept apart by it", "by `content`"]]
+    for name in dict.fromkeys(pair["set"] for pair in pairs):
+        chosen = [pair for pair in pairs if pair["set"] == name]
+        guard, apart = chosen[0]["guard"], chosen[0]["apart"]
+        shares = [
+            sum(are_apart(pair["a"], pair["b"], [kind]) for pair in chosen) / len(chosen)
+            for kind in (guard, Guard.CONTENT)
+        ]
+        figures[identifier(name)] = {"apart": shares[0], "content": shares[1]}
+        should = "apart" if apart else "together"
+        shown = [f"{share:.3f}" for share in shares]
+        rows.append([name, f"{len(chosen):,}", should, f"`{guard}`", *shown])
+    return figures, rows
+
+
+def measure_questions() -> tuple[Figures, Table]:
+    """Return how many questions get the answer of another one, rightly and wrongly."""
+    lines = [line.split("\t") for line in QUESTIONS.read_text("utf-8").splitlines()]
+    figures: Figures = {}
+    rows = [["guards", "right answers", "wrong answers"]]
+    for name, guards in CACHES.items():
+        hits = {"same": 0, "different": 0}
+        for kind, a, b in lines:
+            similarity = jaccard(shingles(a, SHINGLE), shingles(b, SHINGLE))
+            hits[kind] += similarity >= THRESHOLD and not are_apart(a, b, guards)
+        figures[identifier(name)] = hits
+        totals = [sum(kind == each for kind, *_ in lines) for each in hits]
+        rows.append([name, *(f"{n} of {m}" for n, m in zip(hits.values(), totals, strict=True))])
+    return figures, rows
+
+
+def main() -> None:
+    """Measure the sets and the questions, and print two tables."""
+    parser = options(__doc__)
+    parser.add_argument("file", type=Path, nargs="?", default=PAIRS, help="the labelled pairs")
+    given = parser.parse_args()
+    ((_, pairs),) = read_corpora([given.file], 10**6)
+    sets, table = measure_sets(pairs)
+    questions, hits = measure_questions()
+    figures = {"sets": sets, "questions": questions}
+    publish(given.record, "guards", figures, {"guarded_pairs": table, "cached_questions": hits})
+
+
+if __name__ == "__main__":
+    main()
