@@ -237,7 +237,7 @@ BEGIN ATOMIC
     SELECT r.fault FROM textsim._refused_by_workers(source) r (fault) WHERE r.fault IS NOT NULL
     UNION ALL
     -- The triggers of a table come with it from a dump of another database, where the id was of another table.
-    SELECT format('table %1$s, which is not attached, has its trigger %2$I: its changes are logged for this table; DROP '
+    SELECT format('table %1$s, which is not attached, has its trigger %2$I, which does nothing there but warn; DROP '
         'TRIGGER %2$I ON %1$s', t.tgrelid::regclass, t.tgname)
     FROM pg_depend d JOIN pg_trigger t ON t.oid = d.objid
     WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = textsim._trigger_function(source.id)

@@ -170,7 +170,7 @@ def test_reports_show_what_was_refused(db: ts.Database) -> None:
     assert "the first 20 rows of 100" in shown(report).text
     frame = pl.DataFrame({"text": [WORDS, WORDS, "\0", "other words"]})
     _, of_frame = ts.dedupe_frame(frame, text="text")
-    assert repr(of_frame).endswith("removed=<1 row>, refused=<1 row>, without_words=0)")
+    assert repr(of_frame).endswith("refused=<1 row>, without_words=0, similar_scopes=[])")
 
 
 def test_a_list_of_results_is_a_list() -> None:

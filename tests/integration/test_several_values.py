@@ -45,6 +45,12 @@ FUNCTIONS: dict[str, tuple[Callable[[ts.Corpus, Any], Any], list[Any]]] = {
         TEXTS,
     ),
     "add_many.documents": (lambda corpus, values: corpus.add_many(values).unchanged, DOCUMENTS),
+    "identify_languages.texts": (
+        lambda _, values: [
+            [found.code for found in each] for each in ts.identify_languages(values)
+        ],
+        TEXTS,
+    ),
     "remove.keys": (lambda corpus, values: corpus.remove(values), KEYS),
     "forget.keys": (lambda corpus, values: corpus.forget(values, later=True).documents, KEYS),
     "judge_many.judgements": (

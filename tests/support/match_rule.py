@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -42,7 +43,9 @@ def _replace(monkeypatch: pytest.MonkeyPatch, old: Any, function: Callable[..., 
             monkeypatch.setattr(module, name, new)
     for module, name in named:
         caller = getattr(module, name)
-        if hasattr(caller, "py_func") and caller is not new and _calls(caller, new):
+        # Some objects have every attribute, such as sqlalchemy.func.
+        is_kernel = inspect.isfunction(getattr(caller, "py_func", None))
+        if is_kernel and caller is not new and _calls(caller, new):
             _replace(monkeypatch, caller, caller.py_func)
 
 

@@ -12,8 +12,13 @@ from collections.abc import Hashable, Iterable, Mapping, Set
 from operator import eq
 from typing import Any, NamedTuple, TypeAlias
 
-from textsim_db.errors import ConfigurationError, MeasureError
-from textsim_db.settings.check_values import is_table, plain_items, several_items
+from textsim_db.errors import MeasureError
+from textsim_db.settings.check_values import (
+    is_table,
+    items_in_order,
+    plain_items,
+    several_items,
+)
 
 Sequence: TypeAlias = Iterable[Hashable]
 Counted: TypeAlias = Sequence | Mapping[Any, float]
@@ -39,9 +44,7 @@ def items_of(a: Sequence) -> Iterable[Hashable]:
 def several_documents(documents: Any, function: str) -> Iterable[Any]:
     """Return documents, each a sequence, in their order."""
     expected = f"{function}() takes several documents in an order, such as [a, b]"
-    if isinstance(documents, Mapping | Set):
-        raise ConfigurationError(f"{expected}; it got a {type(documents).__name__}")
-    return several_items(documents, expected)
+    return items_in_order(documents, expected)
 
 
 def set_of(a: Sequence) -> Set[Hashable]:

@@ -6,7 +6,7 @@ import math
 import operator
 import re
 import struct
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping, Set
 from datetime import timedelta
 from decimal import Decimal
 from numbers import Real
@@ -160,3 +160,10 @@ def several_items(values: Any, expected: str) -> Iterable[Any]:
         raise ConfigurationError(f"{expected}; it got one {type(values).__name__}")
     items: Iterable[Any] = plain_items(values)
     return items
+
+
+def items_in_order(values: Any, expected: str) -> Iterable[Any]:
+    """Return the items of several values whose places count; a set and a mapping have no places."""
+    if isinstance(values, Mapping | Set):
+        raise ConfigurationError(f"{expected}; it got a {type(values).__name__}")
+    return several_items(values, expected)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError, install_extra
+from textsim_db.settings.check_values import items_in_order
 from textsim_db.text.nfkc import SPACE
 from textsim_db.text.numba_compiler import (
     ByteArray,
@@ -146,7 +147,8 @@ def identify_languages(texts: Iterable[str]) -> list[list[Language]]:
         [['de'], []]
     """
     codes, model = _model()
-    remaining = iter(texts)
+    expected = "identify_languages() takes several texts in an order, such as [text]"
+    remaining = iter(items_in_order(texts, expected))
     found: list[list[Language]] = []
     while batch := [*map(to_bytes, islice(remaining, _IDENTIFIED_AT_ONCE))]:
         tokens = _with_own_yeh(tokenize(batch))
