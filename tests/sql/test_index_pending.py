@@ -133,7 +133,9 @@ def test_index_pending_causes_no_deadlock_of_a_writer_it_waits_for(
     create_table(connection, 1)
     connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', 'inline')")
     connection.execute("CALL textsim.index_pending('c')")
-    connection.execute("UPDATE t SET id = id + 1")  # logged as a change of both keys
+    connection.execute(
+        "INSERT INTO textsim.pending (kind, corpus_id, source_id, keys) VALUES ('change', 1, 1, '{0}')"
+    )
     with (
         psycopg.connect(database_url) as writer,
         psycopg.connect(database_url, autocommit=True) as watcher,
