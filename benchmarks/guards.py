@@ -1,9 +1,9 @@
-"""What guards keep apart, and what they split, on labelled pairs of texts.
+"""The texts that guards keep apart and split, on labelled pairs.
 
     python -m benchmarks.guards [FILE] [--record]
 
-FILE is gzip'ed JSON lines with `set`, `guard`, `apart`, `a` and `b`: whether the two texts are to be
-kept apart, and by which guard. For each set the benchmark says which share the guard keeps apart, and
+FILE is gzip'ed JSON lines with `set`, `guard`, `apart`, `a` and `b`. `apart` says whether `guard` is to
+keep the two texts apart. For each set the benchmark says which share the guard keeps apart, and
 which share the guard content does. A pair that a guard should keep apart and does not is merged if it
 is similar enough; a pair that should stay together and does not is split by mistake.
 

@@ -429,8 +429,6 @@ CREATE TABLE IF NOT EXISTS textsim.pending (
     lease_until timestamptz,  -- until this time one worker processes the entry
     tries integer NOT NULL DEFAULT 0,  -- how often workers have leased the entry
     error text,  -- why an entry of the kind failed was set aside
-    -- when a worker leased it; NULL: when it was created. A lease of a time that is still to come is void
-    leased_at timestamptz,
     -- Writers of any corpus write here, and a row that no worker can process would stop all workers.
     CHECK (corpus_id > 0 AND tries BETWEEN 0 AND 1000),
     CHECK (CASE kind

@@ -129,7 +129,7 @@ BEGIN
     RETURN coalesce(content, nullif(plain, ''));
 END $$;
 
--- What the guards look at in a normal form: a line "KIND ELEMENT" for each element, in order.
+-- The elements of a normal form that guards compare: a line "KIND ELEMENT" for each element, in order.
 CREATE OR REPLACE FUNCTION textsim._guard_lines(guards text[], guard_words text[], guard_fillers text[], form text)
 RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -76,13 +76,13 @@ DECLARE
 BEGIN
     WITH changed AS (
         DELETE FROM textsim.pending p WHERE p.corpus_id = c.id AND p.keys && forgotten
-        RETURNING p.kind, p.source_id, p.keys, p.created_at, p.lease_until, p.tries, p.error, p.leased_at
+        RETURNING p.kind, p.source_id, p.keys, p.created_at, p.lease_until, p.tries, p.error
     ), added AS (
         INSERT INTO textsim.pending (
-            kind, corpus_id, source_id, keys, created_at, lease_until, tries, error, leased_at)
-        SELECT o.kind, c.id, o.source_id, o.keys, o.created_at, o.lease_until, o.tries, o.error, o.leased_at
+            kind, corpus_id, source_id, keys, created_at, lease_until, tries, error)
+        SELECT o.kind, c.id, o.source_id, o.keys, o.created_at, o.lease_until, o.tries, o.error
         FROM (
-            SELECT e.kind, e.source_id, e.created_at, e.lease_until, e.tries, e.error, e.leased_at,
+            SELECT e.kind, e.source_id, e.created_at, e.lease_until, e.tries, e.error,
                 array(SELECT k FROM unnest(e.keys) k WHERE k <> ALL (forgotten)) AS keys
             FROM changed e
         ) o

@@ -112,9 +112,10 @@ BEGIN
             WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest(not_processed)) LIMIT 1) IS NULL);
 END $$;
 
--- Remove the matches of the nodes that have no documents any more; firsts: the first document that each node had.
--- followers: the nodes with documents that may have followed one of them; bereft: the crowded nodes that have lost so
--- many matches that they are compared again.
+-- Remove the matches of the nodes that have no documents any more.
+--   firsts: the first document that each node had
+--   followers: the nodes with documents that may have followed one of them
+--   bereft: the crowded nodes that lost many matches, and are compared again
 CREATE OR REPLACE FUNCTION textsim._remove_empty_nodes(
     nodes integer[], firsts integer[], OUT followers integer[], OUT bereft integer[])
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
@@ -151,8 +152,9 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 200;
 CREATE OR REPLACE FUNCTION textsim._most_read() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1000;
 
--- The candidates that nodes are compared with: pairs of documents, one of each node, and how many shingles both have.
--- full_nodes: the nodes with too many earlier candidates; cut: those of which a bucket has too many documents.
+-- The candidates of nodes: pairs of documents, one of each node, and the number of shingles of each.
+--   full_nodes: the nodes with too many earlier candidates
+--   cut: the nodes with a bucket that has too many documents
 -- STABLE, so its statement sees the documents as they are when the log has no entries for them.
 CREATE OR REPLACE FUNCTION textsim._find_candidates(
     c textsim.corpus, threshold double precision, nodes integer[], OUT xs integer[], OUT ys integer[],
@@ -248,7 +250,7 @@ DECLARE
 BEGIN
     full_nodes := candidates.full_nodes;
     crowded := array(SELECT unnest(full_nodes) UNION SELECT unnest(candidates.cut));
-    -- So many pairs at once that they have some 400,000 shingles.
+    -- A batch of pairs has some 400,000 shingles.
     WITH batch AS (
         SELECT array_agg(b.x) AS xs, array_agg(b.y) AS ys
         FROM (

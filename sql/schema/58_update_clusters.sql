@@ -29,8 +29,8 @@ RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
 SET jit = off AS $$
 DECLARE
-    -- By part, which is what goes from an old cluster, or from none, to the cluster of a representative: clusters,
-    -- representatives, sizes, and have_main: whether the representative of the old cluster is in it.
+    -- A part goes from an old cluster, or from none, to the cluster of a representative. Arrays by part: clusters,
+    -- representatives, sizes, and have_main, which is true if the part has the representative of the old cluster.
     parts record;
     -- By new cluster: ids, representatives, sizes, are_new. By old cluster: old_ids, and heirs, the id of the cluster
     -- that continues it, or NULL.

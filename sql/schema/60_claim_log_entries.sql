@@ -3,11 +3,10 @@
 -- The log is empty most of the time and huge after a bulk load, and its statistics are always of another moment.
 -- So no plan may depend on them: these functions leave the planner one plan, which walks an index.
 
--- Whether a lease is over, or void: a clock that was ahead took it, and has been set back. A transaction may see a lease
--- that began some seconds after its own beginning.
-CREATE OR REPLACE FUNCTION textsim._is_ready(lease_until timestamptz, leased_at timestamptz) RETURNS boolean
+-- Whether a lease is over, or void: leases take a minute, so one that ends much later was taken by a clock that was ahead.
+CREATE OR REPLACE FUNCTION textsim._is_ready(lease_until timestamptz) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
-RETURN coalesce(lease_until < now(), true) OR leased_at > now() + interval '10 s';
+RETURN coalesce(lease_until NOT BETWEEN now() AND now() + interval '1 hour', true);
 
 -- Lock the next entries of these kinds after an id, up to a number of keys: those of the sources, and those for the
 -- words of corpora.
@@ -27,7 +26,7 @@ BEGIN
         SELECT p.id, p.kind, p.source_id, greatest(cardinality(p.keys), 1) AS size
         FROM textsim.pending p
         WHERE p.id > after AND p.kind NOT IN ('failed', 'cluster') AND p.kind = ANY (kinds)
-            AND textsim._is_ready(p.lease_until, coalesce(p.leased_at, p.created_at))
+            AND textsim._is_ready(p.lease_until)
             AND CASE p.kind WHEN 'words' THEN p.corpus_id <> ALL (excluded)
                 ELSE p.source_id = ANY (sources) END
         ORDER BY p.id
@@ -64,7 +63,7 @@ DECLARE
             '{change,compare,words}', sources, refused, after, most, false) e);
 BEGIN
     RETURN QUERY UPDATE textsim.pending p
-    SET leased_at = now(), lease_until = now() + make_interval(secs => lease), tries = p.tries + 1
+    SET lease_until = now() + make_interval(secs => lease), tries = p.tries + 1
     WHERE p.id = ANY (ids)
     RETURNING p.*;
 END $$;
@@ -83,7 +82,7 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, p
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 BEGIN
     UPDATE textsim.pending p
-    SET leased_at = now(), lease_until = now() + make_interval(secs => lease),
+    SET lease_until = now() + make_interval(secs => lease),
         tries = greatest(p.tries - uncounted_tries, 0)
     WHERE p.id = ANY (entries);
 END $$;

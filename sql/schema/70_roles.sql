@@ -76,7 +76,9 @@ BEGIN
 END $$;
 
 -- Roles that write the log also write down when they looked; they may have got their rights before this table was there.
-SELECT textsim._grant_like('textsim.pending', 'textsim.expiry_look');
+DO $do$ BEGIN
+    PERFORM textsim._grant_like('textsim.pending', 'textsim.expiry_look');
+END $do$;
 
 -- The tables of all corpora, and their patterns.
 CREATE OR REPLACE FUNCTION textsim._corpus_tables() RETURNS regclass[]

@@ -67,10 +67,9 @@ BEGIN
 END $$;
 
 DROP FUNCTION textsim._expire(text);
-ALTER TABLE textsim.pending ADD COLUMN leased_at timestamptz;
 
--- What computed clusters of other linkages, and functions that have other arguments or another result now, with the
--- copies of each corpus.
+-- Functions of other linkages, and functions that have other arguments or another result now, with the copies of each
+-- corpus.
 DO $do$
 DECLARE
     function regprocedure;

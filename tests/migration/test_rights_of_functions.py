@@ -80,6 +80,7 @@ BY_NAME = {
         "scopes": f"{{{SCOPE},{SCOPE}}}",
         "a b one other shingles units words choices parts": "{a,text}",
         "guards guard": "{numbers,negations,words}",
+        "guard_fillers": "{please}",
         "kinds": "{change,words,failed}",
         "verdicts": "{same,different}",
         "functions": "{_normal_form_of}",

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -23,9 +24,15 @@ pytestmark = pytest.mark.both_servers
 
 NAMES = {"matches": "query"}
 """Methods that have another name than the function."""
-ONLY_SQL = {"clusters": set(), "duplicates": {"keep"}, "attach": set(), "signature": {"language"}}
+ONLY_SQL = {
+    "clusters": set(),
+    "duplicates": {"keep"},
+    "attach": set(),
+    "signature": {"language"},
+    "judge": {"hashes"},
+}
 """Arguments that only the function has, where a method has an argument of another kind instead."""
-ONLY_PYTHON = {"measure", "rank", "progress", "later"}
+ONLY_PYTHON = {"measure", "rank", "progress", "later", "any_text"}
 """Arguments that only methods have: the other measures, functions, and a rebuild at once or later."""
 OTHER_KINDS = {"attach", "detach", "buckets", "normal_form", "remove"}
 """Functions that take a relation, a signature, a text or one key, and their methods something else."""
@@ -123,7 +130,8 @@ def sql_rows(function: Function, connection: Connection, arguments: Mapping[str,
     names = "".join(f", {name} => %({name})s" for name in arguments)
     query = f"SELECT * FROM textsim.{function.name}('c'{names})"
     try:
-        return connection.execute(query.encode(), {**arguments}).fetchall()
+        rows = connection.execute(query.encode(), {**arguments}).fetchall()
+        return [tuple(str(v) if isinstance(v, UUID) else v for v in row) for row in rows]
     except psycopg.Error as error:
         return error
 

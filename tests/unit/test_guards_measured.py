@@ -1,4 +1,4 @@
-"""What guards keep apart and split, on labelled pairs, and on questions of a cache."""
+"""The texts that guards keep apart and split, on labelled pairs, and on questions of a cache."""
 
 from __future__ import annotations
 

@@ -75,13 +75,13 @@ SEARCH_WARNINGS: Final[LiteralString] = """
 SELECT w.relation::text, w.warning, w.remedy
 FROM textsim.corpus c CROSS JOIN LATERAL textsim._search_warnings(c) w WHERE c.id = %s
 """
-# The lease of a postponed key has no time when it began.
+# A postponed key was not tried.
 LEASED_TABLES: Final[LiteralString] = """
 SELECT s.relation::text, c.name, bool_or(p.kind = 'compare')
 FROM textsim.pending p
 JOIN textsim.source s ON s.id = p.source_id JOIN textsim.corpus c ON c.id = s.corpus_id
-WHERE p.kind IN ('change', 'compare') AND p.leased_at IS NOT NULL
-    AND NOT textsim._is_ready(p.lease_until, p.leased_at)
+WHERE p.kind IN ('change', 'compare') AND p.tries > 0
+    AND NOT textsim._is_ready(p.lease_until)
 GROUP BY s.id, c.id ORDER BY c.id, s.id
 """
 

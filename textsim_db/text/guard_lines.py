@@ -1,4 +1,4 @@
-"""What the guards of a text look at, on lists of words; kernels and SQL compute the same."""
+"""The elements that guards compare, on lists of words; kernels and SQL compute the same."""
 
 from __future__ import annotations
 

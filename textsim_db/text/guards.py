@@ -129,7 +129,7 @@ _FEW = 16
 _ROOM = 64
 """Bytes for the words and numbers of a line."""
 _NO_NUMBER, _INTEGER, _MEASURE, _MIXED = range(4)
-"""What a word is: without a digit, an integer, one that a unit ends, or another word with a digit."""
+"""The kinds of a word: without a digit, an integer, one that a unit ends, or another word with a digit."""
 
 
 class _Space(NamedTuple):
@@ -390,7 +390,7 @@ def _bytes_of(spans: _Spans, count: int) -> int:
 
 @kernel
 def _with_space(lines: ByteArray, size: int, needed: int) -> ByteArray:
-    """Return lines with space for so many bytes and one more short line."""
+    """Return lines with space for these bytes and one more short line."""
     needed += size + _ROOM + PADDING
     if needed <= len(lines):
         return lines
