@@ -179,7 +179,7 @@ def distinct(
 ) -> ResultList[Distinct[int]]: ...
 
 
-@suggest_settings("max_results", *PAIR_SETTINGS)
+@suggest_settings(*PAIR_SETTINGS)
 def distinct(
     texts: Mapping[Any, str] | Iterable[str] | ArrowTable,
     max_results: int | None = None,
