@@ -1,6 +1,10 @@
 from textsim_db.cluster.pair_groups import group_pairs as group_pairs
 from textsim_db.corpus import Corpus as Corpus
-from textsim_db.corpus.compare_texts import clusters as clusters, pairs as pairs
+from textsim_db.corpus.compare_texts import (
+    clusters as clusters,
+    distinct as distinct,
+    pairs as pairs,
+)
 from textsim_db.corpus.database import Database as Database, connect as connect, install as install
 from textsim_db.corpus.dedupe_frame import (
     FrameReport as FrameReport,
@@ -46,6 +50,7 @@ from textsim_db.results import (
     CommonRun as CommonRun,
     Contamination as Contamination,
     CorpusSummary as CorpusSummary,
+    Distinct as Distinct,
     DoubtfulPair as DoubtfulPair,
     Drift as Drift,
     Duplicate as Duplicate,

@@ -167,6 +167,7 @@ class Corpus(Derived[corpus.Corpus]):
     query_many = coroutine(corpus.Corpus.query_many)
     neighbours = coroutine(corpus.Corpus.neighbours)
     nearest = coroutine(corpus.Corpus.nearest)
+    distinct = coroutine(corpus.Corpus.distinct)
     candidates = coroutine(corpus.Corpus.candidates)
     passages = coroutine(corpus.Corpus.passages)
     passages_of = coroutine(corpus.Corpus.passages_of)

@@ -20,6 +20,7 @@ from textsim_db.results.rows import (
     ClusterEvent as ClusterEvent,
     CommonRun as CommonRun,
     Contamination as Contamination,
+    Distinct as Distinct,
     DoubtfulPair as DoubtfulPair,
     Duplicate as Duplicate,
     InspectedCluster as InspectedCluster,
