@@ -3,7 +3,7 @@
 
 -- The normal forms of a quotation: all of it, and each piece between ellipses or words in square brackets, if there are
 -- any. Too few or too many words are an error; pieces that together have too few words are left out.
-CREATE OR REPLACE FUNCTION textsim._quoted_forms(c textsim.corpus, text text, min_words integer) RETURNS text[]
+CREATE OR REPLACE FUNCTION textsim._quoted_forms(c textsim.corpus, text text, shortest integer) RETURNS text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     cuts text := '\[[^][]*\]|\.{3,}|…|\. \. \.';
@@ -11,13 +11,13 @@ DECLARE
     words integer := cardinality(string_to_array(form, ' '));
     pieces text[] := '{}';
 BEGIN
-    IF min_words NOT BETWEEN 1 AND 500 THEN
-        RAISE EXCEPTION 'min_words is %; expected 1 to 500', min_words USING ERRCODE = 'invalid_parameter_value';
+    IF shortest NOT BETWEEN 1 AND 500 THEN
+        RAISE EXCEPTION 'shortest is %; expected 1 to 500', shortest USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF words NOT BETWEEN min_words AND 500 THEN
-        RAISE EXCEPTION 'the quotation has % words; expected % to 500', words, min_words
-            USING ERRCODE = 'invalid_parameter_value', HINT = CASE WHEN words BETWEEN 1 AND min_words
-                THEN 'min_words allows fewer, which are only found unaltered.' ELSE 'Quote words of a document.' END;
+    IF words NOT BETWEEN shortest AND 500 THEN
+        RAISE EXCEPTION 'the quotation has % words; expected % to 500', words, shortest
+            USING ERRCODE = 'invalid_parameter_value', HINT = CASE WHEN words BETWEEN 1 AND shortest
+                THEN 'shortest allows fewer, which are found only unaltered.' ELSE 'Quote words of a document.' END;
     END IF;
     IF text COLLATE "C" ~ cuts THEN
         pieces := array(
@@ -25,7 +25,7 @@ BEGIN
             FROM regexp_split_to_table(text COLLATE "C", cuts) WITH ORDINALITY p (piece, place)
             CROSS JOIN LATERAL (SELECT textsim._form(c, p.piece) OFFSET 0) f (form)
             WHERE f.form <> '' ORDER BY p.place);
-        IF cardinality(string_to_array(array_to_string(pieces, ' '), ' ')) < min_words THEN
+        IF cardinality(string_to_array(array_to_string(pieces, ' '), ' ')) < shortest THEN
             pieces := '{}';
         END IF;
     END IF;
@@ -301,7 +301,7 @@ BEGIN
 END $$;
 
 -- The best verdict on a quotation; see quote(). It has another name for the key, which is also a column of the result.
-CREATE OR REPLACE FUNCTION textsim._quote(corpus text, text text, own_key text, scope text, min_words integer)
+CREATE OR REPLACE FUNCTION textsim._quote(corpus text, text text, own_key text, scope text, shortest integer)
 RETURNS TABLE (verdict text, key text, share double precision, pieces jsonb, differences jsonb)
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 1 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 SET jit = off AS $$
@@ -315,8 +315,8 @@ DECLARE
     documents integer := 0;
 BEGIN
     PERFORM textsim._check_given('the text', text IS NOT NULL);
-    PERFORM textsim._check_given('min_words', min_words IS NOT NULL);
-    forms := textsim._quoted_forms(c, text, min_words);
+    PERFORM textsim._check_given('shortest', shortest IS NOT NULL);
+    forms := textsim._quoted_forms(c, text, shortest);
     IF own_key IS NULL THEN
         PERFORM textsim._warn_unindexed(c);
         fingerprints := textsim._fingerprints_of_quotation(c, forms, part);
@@ -350,7 +350,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim.quote(
-    corpus text, text text, key text DEFAULT NULL, scope text DEFAULT NULL, min_words integer DEFAULT 4)
+    corpus text, text text, key text DEFAULT NULL, scope text DEFAULT NULL, shortest integer DEFAULT 4)
 RETURNS TABLE (verdict text, key text, share double precision, pieces jsonb, differences jsonb)
 LANGUAGE sql STABLE PARALLEL SAFE COST 100000 ROWS 1
 BEGIN ATOMIC
@@ -366,5 +366,5 @@ COMMENT ON FUNCTION textsim.quote(text, text, text, text, integer)
     'numbers, negations, or guard words ("words"). With a key, the document alone is asked. Without, the corpus must '
     'have passages, and the best document is returned, of those that share a run of that many words with the '
     'quotation. In a scoped corpus, scope is required. Raises an error if no document has the key, or if the '
-    'quotation has fewer than min_words words or more than 500. If fewer than four are allowed, such a quotation is '
+    'quotation has fewer than shortest words or more than 500. If fewer than four are allowed, such a quotation is '
     'exact or absent.';

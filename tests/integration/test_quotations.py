@@ -111,12 +111,12 @@ def test_memory_corpus_and_sql_agree(
         text = altered(rng, texts[other if rng.random() < 0.1 else key].split() or ["x"])
         least = rng.choice((1, 2, 4))
         try:
-            quotation = corpus.quote(text, key, min_words=least)
+            quotation = corpus.quote(text, key, shortest=least)
         except ts.DocumentError:
             with pytest.raises(pg.InvalidParameterValue, match="the quotation has"):
-                in_sql(connection, text, key, min_words=least)
+                in_sql(connection, text, key, shortest=least)
             continue
-        assert in_sql(connection, text, key, min_words=least) == as_in_sql(quotation), (text, key)
+        assert in_sql(connection, text, key, shortest=least) == as_in_sql(quotation), (text, key)
         found[quotation.verdict] += 1
         if not settings:
             in_memory = ts.quote(text, texts[key], least)
@@ -184,16 +184,16 @@ def test_what_an_ellipsis_leaves_out_is_shown() -> None:
 
 def test_short_quotations_are_refused_or_found_unaltered() -> None:
     for text in ("", "…", "[...] ...", "the new budget"):
-        with pytest.raises(ts.DocumentError, match=r"expected 4 to 500(; min_words|$)"):
+        with pytest.raises(ts.DocumentError, match=r"expected 4 to 500(; shortest|$)"):
             ts.quote(text, SOURCE)
-    assert ts.quote("the new budget", SOURCE, min_words=3).verdict == "exact"
-    assert ts.quote("the old budget", SOURCE, min_words=3).verdict == "absent"
+    assert ts.quote("the new budget", SOURCE, shortest=3).verdict == "exact"
+    assert ts.quote("the old budget", SOURCE, shortest=3).verdict == "absent"
     with pytest.raises(ts.DocumentError, match="501 words"):
         ts.quote("word " * 501, SOURCE)
     with pytest.raises(ts.DocumentError, match="NUL"):
         ts.quote("the new budget \x00 for", SOURCE)
-    with pytest.raises(ts.ConfigurationError, match="min_words"):
-        ts.quote("the new budget for", SOURCE, min_words=0)
+    with pytest.raises(ts.ConfigurationError, match="shortest"):
+        ts.quote("the new budget for", SOURCE, shortest=0)
 
 
 def test_quotes_name_the_source() -> None:

@@ -28,9 +28,9 @@ class Reading(NamedTuple):
         return sum(map(len, self.words))
 
 
-def readings_of(text: str, min_words: int, config: CorpusConfig | None = None) -> list[Reading]:
+def readings_of(text: str, shortest: int, config: CorpusConfig | None = None) -> list[Reading]:
     """Return the readings of a quotation: all its words, and its pieces if it is divided."""
-    check_count(min_words, "min_words", 1, MAX_QUOTATION)
+    check_count(shortest, "shortest", 1, MAX_QUOTATION)
     spans = _spans_of_pieces(text)
     readings = []
     for pieces in [[(0, len(text))], spans] if len(spans) > 1 else [[(0, len(text))]]:
@@ -42,7 +42,7 @@ def readings_of(text: str, min_words: int, config: CorpusConfig | None = None) -
                 firsts, lasts = places.starts + start, places.ends + start
                 reading.spans.append(list(zip(firsts.tolist(), lasts.tolist(), strict=True)))
         readings.append(reading)
-    return _with_enough_words(readings, min_words)
+    return _with_enough_words(readings, shortest)
 
 
 def _spans_of_pieces(text: str) -> list[tuple[int, int]]:
@@ -52,12 +52,12 @@ def _spans_of_pieces(text: str) -> list[tuple[int, int]]:
     return list(zip(starts, ends, strict=True))
 
 
-def _with_enough_words(readings: Sequence[Reading], min_words: int) -> list[Reading]:
+def _with_enough_words(readings: Sequence[Reading], shortest: int) -> list[Reading]:
     """Return the readings of a quotation that have enough words; the first has all words."""
     words = readings[0].total
-    if not min_words <= words <= MAX_QUOTATION:
+    if not shortest <= words <= MAX_QUOTATION:
         raise DocumentError(
-            f"the quotation has {words:,} words; expected {min_words} to {MAX_QUOTATION}"
-            + ("; min_words allows fewer, which are only found unaltered" * (0 < words < min_words))
+            f"the quotation has {words:,} words; expected {shortest} to {MAX_QUOTATION}"
+            + ("; shortest allows fewer, which are found only unaltered" * (0 < words < shortest))
         )
-    return [reading for reading in readings if reading.total >= min_words]
+    return [reading for reading in readings if reading.total >= shortest]

@@ -14,7 +14,7 @@ from textsim_db.sketch.sketch_texts import places_of_words
 from textsim_db.text.word_places import WordPlaces
 
 
-def quote(text: str, source: str, min_words: int = MIN_QUOTATION) -> Quotation:
+def quote(text: str, source: str, shortest: int = MIN_QUOTATION) -> Quotation:
     """Return whether a quotation stands in a source, where, and what differs.
 
     It needs no database. Words are those of the normal form, so punctuation, case and the ends of lines
@@ -29,12 +29,12 @@ def quote(text: str, source: str, min_words: int = MIN_QUOTATION) -> Quotation:
     Args:
         text: the quotation, of at most 500 words.
         source: the text in which it should stand.
-        min_words: a quotation of fewer words raises an error, because it stands in many texts by chance.
+        shortest: a quotation of fewer words raises an error, because it stands in many texts by chance.
             If fewer than four are allowed, such a quotation is exact or absent.
 
     Raises:
         DocumentError: the quotation has too few or too many words, or a text has a NUL character.
-        ConfigurationError: min_words is out of range.
+        ConfigurationError: shortest is out of range.
 
     Examples:
         >>> source = "On Monday the council did not approve the new budget for schools."
@@ -47,14 +47,14 @@ def quote(text: str, source: str, min_words: int = MIN_QUOTATION) -> Quotation:
         >>> source[piece.source_start:piece.source_end]
         'the council did not approve the new budget'
     """
-    readings = readings_of(text, min_words)
+    readings = readings_of(text, shortest)
     return _Source.of(source).verdict(readings)
 
 
 def quotes(
     texts: Iterable[str],
     sources: Mapping[str, str] | Mapping[int, str] | Iterable[str],
-    min_words: int = MIN_QUOTATION,
+    shortest: int = MIN_QUOTATION,
 ) -> ResultList[Quotation]:
     """Return the verdict on each quotation by the source that has it best; of equals, by the first.
 
@@ -62,11 +62,11 @@ def quotes(
         texts: the quotations.
         sources: the texts, which their places name in the result, from 0 on; or a mapping of keys to
             texts.
-        min_words: as for quote().
+        shortest: as for quote().
 
     Raises:
         DocumentError: a quotation has too few or too many words, or a text has a NUL character.
-        ConfigurationError: min_words is out of range.
+        ConfigurationError: shortest is out of range.
 
     Examples:
         >>> sources = {"a": "Rain in the north on Monday.", "b": "Sun in the south of the country."}
@@ -77,7 +77,7 @@ def quotes(
     prepared = [(key, _Source.of(source)) for key, source in named.items()]
     verdicts = ResultList[Quotation]()
     for text in texts:
-        readings = readings_of(text, min_words)
+        readings = readings_of(text, shortest)
         verdicts.append(best([Quotation("absent"), *_verdicts(readings, prepared)]))
     return verdicts
 

@@ -106,7 +106,7 @@ class PassageMethods(CheckedArguments):
         text: str,
         key: Key | None = None,
         scope: Scope | None = None,
-        min_words: int = MIN_QUOTATION,
+        shortest: int = MIN_QUOTATION,
         original: str | None = None,
     ) -> Quotation:
         """Return whether a quotation stands in a document, where, and what differs.
@@ -117,11 +117,11 @@ class PassageMethods(CheckedArguments):
 
         Args:
             text: the quotation, of at most 500 words; it is not stored.
-            key: the document in which it should stand. None asks the documents that share a run of
-                `passages` words, a setting of the corpus, with the quotation, and returns the best;
-                of equals, the one with the first key.
+            key: the document in which it should stand. By default the documents are asked that share a
+                run of `passages` words, a setting of the corpus, with the quotation, and the best is
+                returned; of equals, the one with the first key.
             scope: only documents of this scope are asked; a scoped corpus requires it.
-            min_words: a quotation of fewer words raises an error, because it stands in many texts by
+            shortest: a quotation of fewer words raises an error, because it stands in many texts by
                 chance. If fewer than four are allowed, such a quotation is exact or absent.
             original: the text of the document, because a corpus stores only words. With it, the pieces
                 have their characters in it.
@@ -130,7 +130,7 @@ class PassageMethods(CheckedArguments):
             DocumentError: the quotation has too few or too many words, or too few for the passages of
                 the corpus, or a NUL character, or the original has other words than the document.
             DocumentNotFound: no document has this key.
-            ConfigurationError: no key is given and the corpus has no passages, or min_words is out of
+            ConfigurationError: no key is given and the corpus has no passages, or shortest is out of
                 range.
 
         Examples:
@@ -147,7 +147,7 @@ class PassageMethods(CheckedArguments):
 
         own_key = None if key is None else self._key(key)
         return self._current.search(
-            find_quotations.quote, text, own_key, self._part(scope), min_words, original
+            find_quotations.quote, text, own_key, self._part(scope), shortest, original
         )
 
     def passages_of(

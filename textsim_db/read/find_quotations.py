@@ -12,6 +12,7 @@ from typing import Any
 from textsim_db.compare.quotations import SourceWords, best, verdict_on, with_places
 from textsim_db.compare.readings import Reading, readings_of
 from textsim_db.db.connections import Cursor
+from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound
 from textsim_db.read.find_candidates import (
@@ -34,13 +35,15 @@ def quote(
     text: str,
     key: str | None,
     part: int | None,
-    min_words: int,
+    shortest: int,
     original: str | None,
 ) -> Quotation:
     """Return the best verdict on a quotation, in one snapshot; of equals, by the first key."""
     config = store.corpus.config
-    readings = readings_of(text, min_words, config)
-    with snapshot(store.engine) as connection:
+    readings = readings_of(text, shortest, config)
+    # One statement is a snapshot of its own.
+    lend = snapshot if key is None else autocommit
+    with lend(store.engine) as connection:
         cursor = connection.cursor(binary=True)
         if key is None:
             rows = list(_candidates(store, cursor, readings, part))
