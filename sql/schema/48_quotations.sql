@@ -1,15 +1,18 @@
 -- Quotations: whether the words of a text stand in a document, where, and what differs. textsim_db.compare.quotations
 -- does the same, and says how a place is chosen.
 
--- The normal forms of a quotation: all of it, and each piece between ellipses or words in square brackets, if there are
--- any. Too few or too many words are an error; pieces that together have too few words are left out.
-CREATE OR REPLACE FUNCTION textsim._quoted_forms(c textsim.corpus, text text, shortest integer) RETURNS text[]
+-- The readings of a quotation: the normal forms of their pieces one after another, and the number of pieces of each. All
+-- words are one piece; if it is divided, ellipses divide it, then also words in square brackets, which are the quoter's.
+-- Too few or too many words are an error; a reading whose pieces together have too few words is left out.
+CREATE OR REPLACE FUNCTION textsim._readings_of(
+    c textsim.corpus, text text, shortest integer, OUT forms text[], OUT sizes integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    cuts text := '\[[^][]*\]|\.{3,}|…|\. \. \.';
+    ellipses CONSTANT text := '\.{3,}|…|\. \. \.';
+    cuts text;
     form text := textsim._form(c, text);
     words integer := cardinality(string_to_array(form, ' '));
-    pieces text[] := '{}';
+    pieces text[];
 BEGIN
     IF shortest NOT BETWEEN 1 AND 500 THEN
         RAISE EXCEPTION 'shortest is %; expected 1 to 500', shortest USING ERRCODE = 'invalid_parameter_value';
@@ -19,17 +22,20 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value', HINT = CASE WHEN words BETWEEN 1 AND shortest
                 THEN 'shortest allows fewer, which are found only unaltered.' ELSE 'Quote words of a document.' END;
     END IF;
-    IF text COLLATE "C" ~ cuts THEN
+    forms := ARRAY[form];
+    sizes := '{1}';
+    FOREACH cuts IN ARRAY ARRAY[ellipses, ellipses || '|\[[^][]*\]'] LOOP
+        CONTINUE WHEN text COLLATE "C" !~ cuts;
         pieces := array(
             SELECT f.form
             FROM regexp_split_to_table(text COLLATE "C", cuts) WITH ORDINALITY p (piece, place)
             CROSS JOIN LATERAL (SELECT textsim._form(c, p.piece) OFFSET 0) f (form)
             WHERE f.form <> '' ORDER BY p.place);
-        IF cardinality(string_to_array(array_to_string(pieces, ' '), ' ')) < shortest THEN
-            pieces := '{}';
+        IF cardinality(string_to_array(array_to_string(pieces, ' '), ' ')) >= shortest THEN
+            forms := forms || pieces;
+            sizes := sizes || cardinality(pieces);
         END IF;
-    END IF;
-    RETURN form || pieces;
+    END LOOP;
 END $$;
 
 -- The best run of a document for a piece, if it has fewer than edits: its edits, the words before it and up to its end,
@@ -238,10 +244,10 @@ BEGIN
     share := 1 - edits::double precision / total;
 END $$;
 
--- The verdict on a quotation by one document: that of its best reading; NULL if it is absent. forms: _quoted_forms().
+-- The verdict on a quotation by one document: that of its best reading, of equals the first; NULL if it is absent.
 CREATE OR REPLACE FUNCTION textsim._verdict_in_document(
-    c textsim.corpus, forms text[], word_ids integer[], normal_form text, OUT verdict text, OUT share double precision,
-    OUT pieces jsonb, OUT differences jsonb)
+    c textsim.corpus, forms text[], sizes integer[], word_ids integer[], normal_form text, OUT verdict text,
+    OUT share double precision, OUT pieces jsonb, OUT differences jsonb)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     form text := array_to_string(forms, ' ');
@@ -249,8 +255,12 @@ DECLARE
     lengths integer[] := array(
         SELECT cardinality(string_to_array(f.form, ' ')) FROM unnest(forms) WITH ORDINALITY f (form, place)
         ORDER BY f.place);
+    own_lengths integer[];
+    first integer := 0;  -- the words before the reading
+    last integer;
     numbers integer[];
     document integer[];
+    size integer;
     reading record;
 BEGIN
     IF word_ids IS NOT NULL THEN
@@ -263,20 +273,24 @@ BEGIN
             FROM unnest(words || string_to_array(normal_form, ' ')) WITH ORDINALITY u (word, place)
             ORDER BY u.place);
         document := numbers[cardinality(words) + 1:];
-        numbers := numbers[:cardinality(words)];
     END IF;
-    SELECT * INTO verdict, share, pieces, differences FROM textsim._verdict_on_reading(
-        c, words[:lengths[1]], numbers[:lengths[1]], lengths[:1], document, word_ids, normal_form);
-    IF cardinality(forms) > 1 THEN
+    FOREACH size IN ARRAY sizes LOOP
+        own_lengths := lengths[:size];
+        lengths := lengths[size + 1:];
+        last := first + (SELECT sum(l) FROM unnest(own_lengths) l);
         SELECT * INTO reading FROM textsim._verdict_on_reading(
-            c, words[lengths[1] + 1:], numbers[lengths[1] + 1:], lengths[2:], document, word_ids, normal_form);
-        IF reading.share > coalesce(share, 0) THEN
+            c, words[first + 1:last], numbers[first + 1:last], own_lengths, document, word_ids, normal_form) r;
+        IF reading.share > coalesce(_verdict_in_document.share, 0)
+            OR reading.verdict = 'exact' AND _verdict_in_document.verdict = 'pieces'
+        THEN
             verdict := reading.verdict;
             share := reading.share;
             pieces := reading.pieces;
             differences := reading.differences;
         END IF;
-    END IF;
+        EXIT WHEN verdict = 'exact';
+        first := last;
+    END LOOP;
 END $$;
 
 -- The fingerprints by which documents are looked up that may have a quotation.
@@ -309,19 +323,21 @@ DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     part bigint := textsim._part_of(c, scope);
     fingerprints integer[];
-    forms text[];
+    query record;
     candidate record;
     result record;
     documents integer := 0;
 BEGIN
     PERFORM textsim._check_given('the text', text IS NOT NULL);
     PERFORM textsim._check_given('shortest', shortest IS NOT NULL);
-    forms := textsim._quoted_forms(c, text, shortest);
+    query := textsim._readings_of(c, text, shortest);
     IF own_key IS NULL THEN
         PERFORM textsim._warn_unindexed(c);
-        fingerprints := textsim._fingerprints_of_quotation(c, forms, part);
+        fingerprints := textsim._fingerprints_of_quotation(c, query.forms, part);
     END IF;
     verdict := 'absent';
+    pieces := '[]';
+    differences := '[]';
     FOR candidate IN EXECUTE format($query$
         SELECT d.key, d.word_ids, d.normal_form FROM textsim.%I d
         WHERE %s AND ($3 IS NULL OR d.part = $3)%s
@@ -332,7 +348,7 @@ BEGIN
     USING own_key, fingerprints, part LOOP
         documents := documents + 1;
         SELECT * INTO result FROM textsim._verdict_in_document(
-            c, forms, candidate.word_ids, candidate.normal_form) v;
+            c, query.forms, query.sizes, candidate.word_ids, candidate.normal_form) v;
         -- Of equal shares, an exact quotation counts before its pieces.
         IF result.share > coalesce(_quote.share, 0) OR (result.verdict = 'exact' AND _quote.verdict = 'pieces') THEN
             verdict := result.verdict;

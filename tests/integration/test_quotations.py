@@ -49,10 +49,8 @@ def in_sql(connection: Connection, text: str, key: str | None, **named: Any) -> 
 
 def as_in_sql(quotation: ts.Quotation) -> tuple[Any, ...]:
     """Return a verdict without characters, which SQL does not have."""
-    pieces, differences = None, None
-    if quotation.share is not None:
-        pieces = [dict(list(each._asdict().items())[:6]) for each in quotation.pieces]
-        differences = [each._asdict() for each in quotation.differences]
+    pieces = [dict(list(each._asdict().items())[:6]) for each in quotation.pieces]
+    differences = [each._asdict() for each in quotation.differences]
     rows = json.loads(json.dumps([pieces, differences]))
     return (quotation.verdict, quotation.key, quotation.share, *rows)
 
@@ -126,11 +124,11 @@ def test_memory_corpus_and_sql_agree(
                     quoted = normal_form(texts[key][piece.source_start : piece.source_end])
                     # A character such as "½" may make several words.
                     assert len(quoted.split()) >= piece.words_in_document
-    assert min(found.values()) > 20, found
+    assert min(found.values()) > 5, found
 
 
 def test_a_place_is_the_run_with_the_fewest_edits(seed: int) -> None:
-    """Of equals the earliest end counts, then the latest start."""
+    """The earliest end of equals counts, then the latest start."""
     rng = random.Random(seed)
     placed = 0
     for _ in range(300):
@@ -155,6 +153,8 @@ def test_a_place_is_the_run_with_the_fewest_edits(seed: int) -> None:
         ("the council DID not — approve", "exact", []),
         ("euros [of 9,000] were too many", "exact", []),
         ("were too many ... and that it", "exact", []),
+        ("euros [of 9,000] ... and that it", "pieces", []),
+        ("On Monday the council [sic] did not approve", "pieces", []),
         ("[sic] the council did not approve", "exact", []),
         ("On Monday the council ... on page 12", "pieces", []),
         ("On Monday the council [of elders] did not approve", "pieces", []),
@@ -210,7 +210,7 @@ def test_quotes_name_the_source() -> None:
 
 
 def test_the_best_document_of_a_corpus(db: ts.Database, connection: Connection, seed: int) -> None:
-    """Of equals, the first key counts; a run of as many unaltered words as a passage has is found."""
+    """The first key of equals counts; a run of as many unaltered words as a passage has is found."""
     rng = random.Random(seed)
     corpus = db.create_corpus("c", passages=5)
     texts = {
@@ -238,7 +238,7 @@ def test_the_best_document_of_a_corpus(db: ts.Database, connection: Connection, 
         if quotation.verdict != "absent":
             assert (quotation.verdict, quotation.key) == (everywhere.verdict, everywhere.key)
         else:
-            assert everywhere.verdict in ("altered", "absent")
+            assert all(piece.words < 5 for piece in everywhere.pieces) or everywhere.differences
         found[quotation.verdict] += 1
     assert min(found["exact"], found["pieces"], found["altered"]) > 5, found
 
