@@ -224,8 +224,10 @@ def test_the_best_document_of_a_corpus(db: ts.Database, connection: Connection, 
         words = texts[rng.choice(list(texts))].split()
         start = rng.randrange(len(words) - 5)
         quoted = words[start : start + rng.randrange(6, 20)]
-        if rng.random() < 0.6:
-            quoted[rng.randrange(len(quoted))] = rng.choice(("x", "...", "w1"))
+        if rng.random() < 0.5:
+            quoted[rng.randrange(len(quoted))] = rng.choice(("x", "w1"))
+        if rng.random() < 0.3:
+            quoted[5:7] = ["..."]
         text = " ".join(quoted)
         try:
             quotation = corpus.quote(text)

@@ -50,7 +50,7 @@ class SourceWords(NamedTuple):
         return np.array([self.number_of.get(word, -1) for word in words], np.int32)
 
 
-class _Place(NamedTuple):
+class _PieceAt(NamedTuple):
     first: int
     """The words of the source before the piece."""
     last: int
@@ -120,7 +120,7 @@ def _verdict_on_reading(
     return Quotation(verdict, None, share, tuple(pieces), tuple(differences))
 
 
-def _places(pieces: Sequence[Sequence[str]], source: SourceWords) -> Iterator[_Place | None]:
+def _places(pieces: Sequence[Sequence[str]], source: SourceWords) -> Iterator[_PieceAt | None]:
     """Yield the place of each piece after the piece before; None if it stands nowhere."""
     end = 0
     for words in pieces:
@@ -131,7 +131,7 @@ def _places(pieces: Sequence[Sequence[str]], source: SourceWords) -> Iterator[_P
         if 10 * edits > 3 * len(words):
             yield None
         else:
-            yield _Place(end + first, end + last, edits)
+            yield _PieceAt(end + first, end + last, edits)
             end += last
 
 
@@ -158,7 +158,7 @@ def _find_place(piece: Int32Array, source: Int32Array) -> tuple[int, int, int]:
 def _differences(
     words: Sequence[str],
     in_text: int,
-    place: _Place,
+    place: _PieceAt,
     earliest: int,
     source: SourceWords,
     guard_words: Collection[str],
