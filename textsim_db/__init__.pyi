@@ -1,5 +1,6 @@
 from textsim_db.cluster.pair_groups import group_pairs as group_pairs
 from textsim_db.corpus import Corpus as Corpus
+from textsim_db.corpus.compare_quotations import quote as quote, quotes as quotes
 from textsim_db.corpus.compare_texts import (
     clusters as clusters,
     distinct as distinct,
@@ -69,6 +70,9 @@ from textsim_db.results import (
     PassageList as PassageList,
     Problem as Problem,
     QueryMatch as QueryMatch,
+    Quotation as Quotation,
+    QuotationDifference as QuotationDifference,
+    QuotedPiece as QuotedPiece,
     RecallReport as RecallReport,
     Refusal as Refusal,
     ScopeStatus as ScopeStatus,

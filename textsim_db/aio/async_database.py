@@ -175,6 +175,7 @@ class Corpus(Derived[corpus.Corpus]):
     shared_passages = stream(corpus.Corpus.shared_passages)
     contamination = stream(corpus.Corpus.contamination)
     containing = coroutine(corpus.Corpus.containing)
+    quote = coroutine(corpus.Corpus.quote)
     pairs = results(corpus.Corpus.pairs)
     clusters = results(corpus.Corpus.clusters)
     duplicates = results(corpus.Corpus.duplicates)
