@@ -4,7 +4,7 @@ The place of a piece is the run of the source with the fewest edits, by a fittin
 inserts, deletes or replaces a word, and both ends of the source are free. Of equals, the run with the
 earliest end counts, then the one with the latest start. So a place begins and ends with a word of the
 piece. Sellers, "The theory and computation of evolutionary distances: pattern recognition", 1980. In SQL
-48_quotations.sql does the same, and finds the windows that can hold a place first.
+49_quotations.sql does the same, and finds the windows that can hold a place first.
 """
 
 from __future__ import annotations
