@@ -28,6 +28,8 @@ STATEMENTS = {
     "matches, without": "SELECT count(*) FROM textsim.matches({name}, %(other)s)",
     "neighbours": "SELECT count(*) FROM textsim.neighbours({name}, %(first)s)",
     "nearest": "SELECT count(*) FROM textsim.nearest({name}, %(hit)s, 1)",
+    "distinct_of, 60 keys": "SELECT count(*) "
+    "FROM textsim.distinct_of({name}, %(keys)s, missing => 'keep')",
     "passages": "SELECT count(*) FROM textsim.passages({name}, %(hit)s)",
     "add_unique, a twin": "SELECT textsim.add_unique({name}, %(key)s, %(hit)s)",
     "add_unique, no twin": "SELECT textsim.add_unique({name}, %(key)s, %(other)s)",
@@ -51,7 +53,7 @@ def fill(bench: Bench, kind: str, size: int) -> tuple[str, str]:
     return name, table
 
 
-def ask(connection: Connection, statement: str, values: Mapping[str, str]) -> None:
+def ask(connection: Connection, statement: str, values: Mapping[str, Any]) -> None:
     """Ask a statement once; its transaction is rolled back, so both sides find the same rows."""
     with connection.transaction(force_rollback=True):
         connection.execute(statement.encode(), values)
@@ -65,7 +67,8 @@ def seconds(connection: Connection) -> float:
 def measure(bench: Bench, kind: str, size: int, calls: int) -> Iterator[tuple[str, Figures]]:
     """Yield each statement with its processor time by default and without JIT, in ms, and the ratio."""
     name, table = fill(bench, kind, size)
-    (first, text), *_ = documents(1, WORDS, planted=0.0)
+    (first, text), *_ = ranked = [*documents(60, WORDS, planted=0.0)]
+    keys = [key for key, _ in ranked]
     warm, *others = [each for _, each in documents(calls + 1, WORDS, planted=0.0, seed=99)]
     with psycopg.connect(bench.db.url) as default, psycopg.connect(bench.db.url) as without:
         without.execute("SET jit = off")
@@ -74,7 +77,7 @@ def measure(bench: Bench, kind: str, size: int, calls: int) -> Iterator[tuple[st
             if label == "passages" and "passages" not in KINDS[kind]:
                 continue
             filled = statement.format(name=f"'{name}'", table=table)
-            values = {"first": first, "hit": f"{text} and now", "key": "new"}
+            values = {"first": first, "keys": keys, "hit": f"{text} and now", "key": "new"}
             sides = (default, without)
             for side in sides:
                 ask(side, filled, values | {"other": warm})

@@ -1,6 +1,11 @@
 from textsim_db.cluster.pair_groups import group_pairs as group_pairs
 from textsim_db.corpus import Corpus as Corpus
-from textsim_db.corpus.compare_texts import clusters as clusters, pairs as pairs
+from textsim_db.corpus.compare_quotations import quote as quote, quotes as quotes
+from textsim_db.corpus.compare_texts import (
+    clusters as clusters,
+    distinct as distinct,
+    pairs as pairs,
+)
 from textsim_db.corpus.database import Database as Database, connect as connect, install as install
 from textsim_db.corpus.dedupe_frame import (
     FrameReport as FrameReport,
@@ -46,6 +51,7 @@ from textsim_db.results import (
     CommonRun as CommonRun,
     Contamination as Contamination,
     CorpusSummary as CorpusSummary,
+    Distinct as Distinct,
     DoubtfulPair as DoubtfulPair,
     Drift as Drift,
     Duplicate as Duplicate,
@@ -64,6 +70,9 @@ from textsim_db.results import (
     PassageList as PassageList,
     Problem as Problem,
     QueryMatch as QueryMatch,
+    Quotation as Quotation,
+    QuotationDifference as QuotationDifference,
+    QuotedPiece as QuotedPiece,
     RecallReport as RecallReport,
     Refusal as Refusal,
     ScopeStatus as ScopeStatus,

@@ -20,7 +20,7 @@ WITHOUT_DEFAULT = {
     *("bands", "rows", "stop_words", "language", "file", "plot", "html", "watch", "output"),
     *("report", "scope", "keep_for", "boilerplate", "passages", "time_column", "expires"),
     *("row_filter", "against", "source", "records", "judgements", "note", "replaces", "max_lag"),
-    *("metrics_port", "query", "confidence", "prefix"),
+    *("metrics_port", "query", "confidence", "prefix", "original"),
 }
 
 

@@ -82,6 +82,10 @@ LINES: list[tuple[str, dict[str, Any]]] = [
         "passages letters 'the quick brown fox jumps over the lazy dog near the river bank'",
         {"key": "a"},
     ),
+    (
+        "quote letters 'the quick brown fox jumps over the lazy dog near the river bank' --format jsonl",
+        {"verdict": "exact"},
+    ),
     ("contamination news.jsonl --against letters", {"key": "a"}),
     ("forget news b --later --yes", {"documents": 1, "has_words": True}),
     ("corpus drop news --yes", {"corpus": "news", "documents": 3}),
@@ -93,7 +97,7 @@ ELSEWHERE = {"warm", "db stop"}
 COMPUTING = {
     *("dedupe", "compare", "identify", "demo", "index", "pairs"),
     *("clusters", "review", "track", "attach", "worker", "reconcile", "plan", "rebuild", "stats"),
-    *("boilerplate", "check", "warm", "passages", "contamination"),
+    *("boilerplate", "check", "warm", "passages", "contamination", "quote"),
 }
 """Commands that compute signatures, as check does for each document. Their help does not."""
 ONE_TEXT = [

@@ -1,4 +1,4 @@
-"""textsim passages and contamination."""
+"""textsim passages, quote and contamination."""
 
 from __future__ import annotations
 
@@ -45,6 +45,28 @@ def test_passages_are_shown_in_their_context(textsim: Textsim) -> None:
     Path("letter.txt").write_text(RUN, encoding="utf-8")
     named = textsim("passages", "c", "letter.txt")
     assert "to search for its content: --file letter.txt" in named.stderr
+
+
+def test_a_quotation_that_is_not_verified_fails(textsim: Textsim) -> None:
+    create(textsim)
+    exact = textsim("quote", "c", RUN.upper(), "--format", "jsonl")
+    (row,) = rows(exact)
+    assert (row["verdict"], row["key"], row["pieces"][0]["in_document"]) == ("exact", "a", 2)
+    pieces = textsim(
+        "quote", "c", "before it one ... six seven eight", "--key", "a", "--format", "csv"
+    )
+    assert pieces.stdout.splitlines()[1:] == ["pieces,a,1.0,,two three four five,"]
+    changed = textsim("quote", "c", RUN.replace("seven", "7"), status=1)
+    assert "altered" in changed.stdout
+    assert "numbers" in changed.stdout
+    absent = textsim("quote", "c", RUN, "--key", "b", status=1)
+    assert "absent" in absent.stdout
+    assert 'no document "x"' in textsim("quote", "c", RUN, "--key", "x", status=2).stderr
+    assert "expected 4 to 500" in textsim("quote", "c", "one two", status=2).stderr
+    assert (
+        "absent"
+        in textsim("quote", "c", "one 2 8", "--key", "a", "--shortest", "3", status=1).stdout
+    )
 
 
 def test_a_report_spares_the_test_set_and_needs_records(textsim: Textsim) -> None:

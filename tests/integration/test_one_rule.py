@@ -69,6 +69,12 @@ def test_what_python_reads_obeys_the_rule(db: ts.Database) -> None:
         assert [(*cluster.keys,) for cluster in corpus.clusters(linkage=linkage)] == [MATCH]
         duplicates = corpus.duplicates(linkage=linkage)
         assert [(d.kept, d.key) for d in duplicates] == [MATCH]
+    for results in (corpus.distinct(TEXTS), ts.distinct(TEXTS, **SETTINGS)):
+        assert [(*result.copies, result.key) for result in results] == [
+            ("a",),
+            ("a near",),
+            ("c far", "c"),
+        ]
     assert corpus.measure_recall(sample=4, seed=1).pairs == 1
     random = corpus._current.read(random_matches, Criterion(JACCARD, 0.6), 10, 1)
     assert {pair[:2] for pair in random.pairs} == {MATCH}

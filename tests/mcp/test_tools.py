@@ -111,6 +111,31 @@ def test_the_answers_are_those_of_sql(notes: ts.Corpus, connection: Connection) 
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("recall", [1, 0.95])
+def test_a_search_returns_no_copies(db: ts.Database, recall: float) -> None:
+    corpus = db.create_corpus("c", shingle="char:5", threshold=0.5, recall=recall)
+    copies = [f"copy {number:02}" for number in range(30)]
+    corpus.add_many([(key, HARBOUR) for key in copies])
+    corpus.add_many([("first", f"{HARBOUR}!"), ("other", OTHER.replace("lives", "sings"))])
+    corpus.judge("first", "copy 00", "different")
+    for key in ("copy 00", "first"):
+        corpus.judge("other", key, "different")
+
+    async def main() -> None:
+        async with calling(tool_server(corpus)) as call:
+
+            async def search(**arguments: Any) -> list[tuple[str, list[str]]]:
+                answer = await call("search", text=HARBOUR, max_bytes=100_000, **arguments)
+                return [(match["key"], match.get("copies", [])) for match in answer["matches"]]
+
+            expected = [("copy 00", copies[1:11]), ("first", []), ("other", [])]
+            assert await search(k=3) == expected
+            assert await search(k=1) == [("copy 00", copies[1:4])]
+            assert await search(k=3, copies=True) == [(key, []) for key in copies[:3]]
+
+    asyncio.run(main())
+
+
 def test_another_scope_can_neither_be_named_nor_reached(notes: ts.Corpus) -> None:
     async def main() -> None:
         async with calling(tool_server(notes, "anna", write=True)) as call:
@@ -148,12 +173,12 @@ def test_an_answer_has_the_size_that_was_asked_for(db: ts.Database) -> None:
     async def main() -> None:
         async with calling(tool_server(corpus)) as call:
             for size in (500, 4_000, 20_000, 300_000):
-                answer = await call("search", text=words, k=30, max_bytes=size)
+                answer = await call("search", text=words, k=30, max_bytes=size, copies=True)
                 text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
                 assert len(text.encode()) <= size
                 assert len(answer["matches"]) + answer.get("left_out", 0) == 30
                 assert ("cut" in answer) == (size < 300_000)
-            assert len(json.dumps(await call("search", text=words, k=30))) < 5_000
+            assert len(json.dumps(await call("search", text=words, k=30, copies=True))) < 5_000
 
     asyncio.run(main())
 

@@ -21,8 +21,9 @@ PUBLIC = {
     ),
     "stable": (
         "buckets candidates candidates_of cluster_events cluster_of common_runs containing "
-        "contradictions differs jaccard judgements languages match_pairs matches members members_of "
-        "nearest neighbours passages passages_of scopes signature"
+        "contradictions differs distinct_of jaccard judgements languages match_pairs matches "
+        "members members_of nearest neighbours passages passages_of quote scopes "
+        "signature"
     ),
     "volatile": (
         "add add_unique attach candidate_pairs clusters create_corpus detach drop_corpus "

@@ -22,7 +22,7 @@ from textsim_db.settings.named_values import Verdict
 
 pytestmark = pytest.mark.both_servers
 
-NAMES = {"matches": "query"}
+NAMES = {"matches": "query", "distinct_of": "distinct"}
 """Methods that have another name than the function."""
 ONLY_SQL = {
     "clusters": set(),
@@ -92,6 +92,12 @@ def draws(corpus: ts.Corpus, texts: Mapping[str, str], rng: random.Random) -> di
     return {
         "text": " ".join(w for w in words if rng.random() < 0.9),
         "key": rng.choice(sorted(texts)),
+        "keys": [
+            *rng.choices(sorted(texts), k=50),
+            *(["no document"] if rng.random() < 0.1 else []),
+        ],
+        "guards": rng.random() < 0.5,
+        "missing": rng.choice(["refuse", "keep"]),
         "threshold": rng.choice([corpus.config.threshold, 0.3, 0.8, 1.0]),
         "max_results": rng.choice([1, 3, None]),
         "max_documents": rng.choice([2, None]),

@@ -205,6 +205,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
         "pairs": search_commands.PAIRS,
         "clusters": search_commands.CLUSTERS,
         "passages": passage_commands.PASSAGES,
+        "quote": passage_commands.QUOTE,
         "contamination": passage_commands.contamination,
         "judge": judgement_commands.JUDGE,
         "doubtful": judgement_commands.DOUBTFUL,

@@ -334,6 +334,8 @@ CHOICES: dict[str, type[StrEnum]] = {
 """The arguments that take one of some words."""
 METAVARS = {
     "scope": "SCOPE",
+    "key": "KEY",
+    "original": "TEXT",
     "note": "TEXT",
     "source": "TEXT",
     "prefix": "TEXT",

@@ -1,4 +1,4 @@
-"""textsim passages and contamination: the runs of words that texts share with documents."""
+"""textsim passages, contamination and quote: the words that texts share with documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from textsim_db.cli import options
 from textsim_db.cli.dedupe_reports import LINES, check_report
-from textsim_db.cli.messages import Refusals, print_message, print_result
+from textsim_db.cli.messages import Refusals, print_message, print_object, print_result
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, note_unknown_scope
 from textsim_db.cli.output import Format, FormatOption, check_output, write
@@ -25,7 +25,7 @@ from textsim_db.text.storable_text import to_bytes
 
 if TYPE_CHECKING:
     from textsim_db.files.read_documents import Document
-    from textsim_db.results import CommonRun, Contamination, Passage
+    from textsim_db.results import CommonRun, Contamination, Passage, Quotation
 
 
 _SHOWN_AROUND = 30
@@ -80,6 +80,50 @@ PASSAGES = Operation(
     """,
     columns=_PASSAGE_COLUMNS,
     show=_show_passages,
+)
+
+
+_QUOTATION_COLUMNS = ("verdict", "key", "share", "quotation", "document", "kinds")
+
+
+def _show_quotation(call: Call) -> None:
+    quotation: Quotation = call.result
+    if call.form is Format.JSONL:
+        pieces = [piece._asdict() for piece in quotation.pieces]
+        differences = [difference._asdict() for difference in quotation.differences]
+        print_object(quotation._asdict() | {"pieces": pieces, "differences": differences})
+    else:
+        verdict = quotation[:3]
+        rows = [
+            (*verdict, d.quotation, d.document, " ".join(d.kinds)) for d in quotation.differences
+        ]
+        rows += [
+            (*verdict, "", p.left_out, " ".join(p.kinds)) for p in quotation.pieces if p.left_out
+        ]
+        write(_QUOTATION_COLUMNS, rows or [(*verdict, "", "", "")], call.form)
+    if quotation.verdict in ("altered", "absent"):
+        note_unknown_scope(call.corpus, call.arguments["scope"])
+        raise typer.Exit(1)
+
+
+QUOTE = Operation(
+    "quote",
+    """Say whether a quotation stands in a document, where, and what differs.
+
+    The verdict is exact if the words stand in a row in the document, pieces if an ellipsis or words in
+    square brackets divide them, altered if a run of the document has at least 70 % of them, and absent
+    otherwise. A row has words of the quotation that differ, the words of the document in their place or
+    those that an ellipsis leaves out, and their kinds, such as numbers and negations. --format jsonl
+    prints an object with the places of the pieces. Without --key, the corpus must have passages. If the
+    verdict is altered or absent, the exit status is 1.
+
+    Examples:
+    - `textsim quote laws "the tenant shall not fell any tree" --key tenancy`
+    - `textsim quote laws --file quotation.txt --format jsonl`
+
+    """,
+    columns=_QUOTATION_COLUMNS,
+    show=_show_quotation,
 )
 
 

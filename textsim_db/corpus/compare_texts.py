@@ -1,8 +1,9 @@
-"""pairs() and clusters(): near-duplicates among texts in memory, without a database."""
+"""pairs(), clusters() and distinct(): near-duplicates among texts in memory, without a database."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, TypeVar, Unpack, overload
 
 import numpy as np
@@ -10,16 +11,18 @@ import numpy as np
 from textsim_db.cluster import linkages
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.linkages import Ranked
+from textsim_db.cluster.spanning_forest import joined_links
 from textsim_db.compare.match_rule import Criterion
+from textsim_db.corpus.arguments import checked_count
 from textsim_db.corpus.loaded_texts import LoadedTexts, key_of
 from textsim_db.errors import DocumentError, suggest_settings
 from textsim_db.files.read_frame import ArrowTable
 from textsim_db.files.several_texts import KeyedTexts, keyed_texts
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.results import Cluster, Pair
+from textsim_db.results import Cluster, Distinct, Pair
 from textsim_db.results.html import ResultList
 from textsim_db.settings.corpus_settings import IN_MEMORY, PAIR_SETTINGS, CorpusSettings, Settings
-from textsim_db.settings.named_values import LinkageName, check_linkage
+from textsim_db.settings.named_values import Linkage, LinkageName, check_linkage
 from textsim_db.text.stop_words import with_lists
 
 Key = TypeVar("Key", str, int)
@@ -80,7 +83,7 @@ def pairs(
         [Pair(a=0, b=1, similarity=1.0)]
     """
     documents = keyed_texts(texts, "pairs", text, key)
-    join = _join(documents, settings, for_merges=False)
+    join = _join(_load(documents, settings, for_merges=False), for_merges=False)
     matching = [
         Pair(documents.keys[a], documents.keys[b], similarity)
         for links in join.pairs()
@@ -147,19 +150,89 @@ def clusters(
     """
     how = check_linkage(linkage)
     documents = keyed_texts(texts, "clusters", text, key)
-    groups = linkages.groups(_join(documents, settings, for_merges=True), how, _in_order)
+    join = _join(_load(documents, settings, for_merges=True), for_merges=True)
+    groups = linkages.groups(join, how, _in_order)
     similar = [group.with_keys(documents.keys.__getitem__) for group in groups]
     return ResultList(sorted(similar, key=lambda cluster: (-len(cluster.keys), cluster.keys)))
+
+
+@overload
+def distinct(  # type: ignore[overload-overlap]
+    texts: Mapping[Key, str], max_results: int | None = None, **settings: Unpack[Settings]
+) -> ResultList[Distinct[Key]]: ...
+
+
+@overload
+def distinct(
+    texts: ArrowTable,
+    max_results: int | None = None,
+    *,
+    text: str | None = None,
+    key: str | None = None,
+    **settings: Unpack[Settings],
+) -> ResultList[Distinct[Any]]: ...
+
+
+@overload
+def distinct(
+    texts: Iterable[str], max_results: int | None = None, **settings: Unpack[Settings]
+) -> ResultList[Distinct[int]]: ...
+
+
+@suggest_settings(*PAIR_SETTINGS)
+def distinct(
+    texts: Mapping[Any, str] | Iterable[str] | ArrowTable,
+    max_results: int | None = None,
+    *,
+    text: str | None = None,
+    key: str | None = None,
+    **settings: Unpack[Settings],
+) -> ResultList[Distinct[Any]]:
+    """Return texts in order of rank without copies, such as the results of a search.
+
+    A copy is a text that may be merged with one of higher rank: they are similar, and their guards are
+    equal. It belongs to the most similar text that is kept.
+
+    Args:
+        texts: the texts, the best first; otherwise as for pairs(), and so are text and key. A mapping
+            and a frame have the order of their items and rows, not that of their keys.
+        max_results: the largest number of results, which is applied after copies are left out; None
+            returns all.
+        **settings: as for pairs().
+
+    Raises:
+        ConfigurationError: as pairs(), or max_results is out of range.
+        DocumentError: a text cannot be compared, for example because it is None.
+
+    Examples:
+        >>> textsim_db.distinct(["Rain in the north.", "Sun.", "Rain, in the north!"], max_results=10)
+        [Distinct(key=0, rank=1, copies=(2,)), Distinct(key=1, rank=2, copies=())]
+    """
+    most = checked_count(max_results, "max_results")
+    documents = keyed_texts(texts, "distinct", text, key, are_ranked=True)
+    loaded = _load(documents, settings, for_merges=True)
+    links = joined_links(linkages.removals(_join(loaded, for_merges=True), Linkage.KEPT, _in_order))
+    copies: dict[int, list[int]] = {number: [] for number in loaded.numbers().tolist()}
+    for removed, kept in sorted(zip(links.left.tolist(), links.right.tolist(), strict=True)):
+        copies[kept].append(removed)
+        del copies[removed]
+    return ResultList(
+        Distinct(documents.keys[number], number + 1, tuple(map(documents.keys.__getitem__, copied)))
+        for number, copied in islice(copies.items(), most)
+    )
 
 
 _in_order: Ranked = np.sort
 
 
-def _join(documents: KeyedTexts, settings: Settings, for_merges: bool) -> Join:
-    chosen = CorpusSettings(**IN_MEMORY | settings)
-    criterion = Criterion(JACCARD, chosen.threshold, for_merges=for_merges)
-    loaded = LoadedTexts(with_lists(chosen).complete(), for_merges)
+def _load(documents: KeyedTexts, settings: Settings, for_merges: bool) -> LoadedTexts:
+    loaded = LoadedTexts(with_lists(CorpusSettings(**IN_MEMORY | settings)).complete(), for_merges)
     for batch in loaded.read((key_of(n), text) for n, text in enumerate(documents.texts)):
         for refusal in batch.refused:
             raise DocumentError(f"{documents.name_of(int(refusal.key))}: {refusal.reason}")
+    return loaded
+
+
+def _join(loaded: LoadedTexts, for_merges: bool) -> Join:
+    criterion = Criterion(JACCARD, loaded.config.threshold, for_merges=for_merges)
     return Join(loaded.host(), criterion)

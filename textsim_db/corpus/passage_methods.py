@@ -12,9 +12,11 @@ from textsim_db.results import (
     PartialMatch,
     Passage,
     PassageList,
+    Quotation,
     SharedPassage,
 )
 from textsim_db.results.html import ResultList
+from textsim_db.settings.corpus_settings import MIN_QUOTATION
 from textsim_db.text.storable_text import wrong_value
 from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
 
@@ -98,6 +100,55 @@ class PassageMethods(CheckedArguments):
         if text is None:
             text = self._current.read(read_source.original_text, passage.key)
         return self._current.read(find_passages.characters, text, passage)
+
+    def quote(
+        self,
+        text: str,
+        key: Key | None = None,
+        scope: Scope | None = None,
+        shortest: int = MIN_QUOTATION,
+        original: str | None = None,
+    ) -> Quotation:
+        """Return whether a quotation stands in a document, where, and what differs.
+
+        The verdicts are those of quote(): exact, pieces, altered and absent. Words are those of the
+        normal form, without the stop words of the corpus. Nothing decides about a removed "not": it is
+        named among the kinds of a difference, and of what an ellipsis leaves out.
+
+        Args:
+            text: the quotation, of at most 500 words; it is not stored.
+            key: the document in which it should stand. By default the documents are asked that share a
+                run of `passages` words, a setting of the corpus, with the quotation, and the best is
+                returned; of equals, the one with the first key.
+            scope: only documents of this scope are asked; a scoped corpus requires it.
+            shortest: a quotation of fewer words raises an error, because it stands in many texts by
+                chance. If fewer than four are allowed, such a quotation is exact or absent.
+            original: the text of the document, because a corpus stores only words. With it, the pieces
+                have their characters in it.
+
+        Raises:
+            DocumentError: the quotation has too few or too many words, or too few for the passages of
+                the corpus, or a NUL character, or the original has other words than the document.
+            DocumentNotFound: no document has this key.
+            ConfigurationError: no key is given and the corpus has no passages, or shortest is out of
+                range.
+
+        Examples:
+            >>> laws = db.create_corpus("laws", passages=5)
+            >>> laws.add("a", "On Monday the city council did not approve the new budget.").added
+            1
+            >>> quotation = laws.quote("the city council did approve the new budget", "a")
+            >>> quotation.verdict, quotation.share, quotation.differences[0].kinds
+            ('altered', 0.875, ('negations',))
+            >>> laws.quote("did not approve the NEW budget").key
+            'a'
+        """
+        from textsim_db.read import find_quotations
+
+        own_key = None if key is None else self._key(key)
+        return self._current.search(
+            find_quotations.quote, text, own_key, self._part(scope), shortest, original
+        )
 
     def passages_of(
         self, key: Key, min_words: int | None = None, max_results: int | None = None

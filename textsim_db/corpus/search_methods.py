@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError
@@ -12,9 +12,14 @@ from textsim_db.files.arrow_results import Results
 from textsim_db.files.read_frame import ArrowTable
 from textsim_db.files.several_texts import TextsKind, kind_of_texts, query_texts
 from textsim_db.read import search_on_server
-from textsim_db.results import Candidate, Match, QueryMatch
+from textsim_db.results import Candidate, Distinct, Match, QueryMatch
 from textsim_db.results.html import ResultList
-from textsim_db.settings.check_values import check_count
+from textsim_db.settings.check_values import (
+    check_count,
+    check_flag,
+    check_threshold,
+    several_items,
+)
 from textsim_db.settings.named_values import MeasureName
 from textsim_db.write.document_inputs import Key, Scope
 
@@ -239,6 +244,51 @@ class SearchMethods(CheckedArguments):
 
         limits = self._language(language), self._part(scope)
         return ResultList(self._current.compute(search.nearest, text, count, *limits))
+
+    def distinct(
+        self,
+        keys: Iterable[Key],
+        max_results: int | None = None,
+        threshold: float | None = None,
+        guards: bool = True,
+        missing: Literal["refuse", "keep"] = "refuse",
+    ) -> list[Distinct[str]]:
+        """Return the results of a search without copies; only these documents are read.
+
+        A copy is a document that may be merged with one of higher rank. It belongs to the most similar
+        document that is kept. The documents are compared with each other, exactly.
+
+        Args:
+            keys: the keys of documents in order of rank, such as those of your own search. A key that
+                comes again counts once.
+            max_results: the largest number of results, which is applied after copies are left out; None
+                returns all.
+            threshold: the lowest similarity of a copy; by default that of a twin. It may be lower than
+                the threshold of the corpus.
+            guards: if it is false, a copy is any match, whatever guards or judgements say.
+            missing: `"refuse"` a key without a document, or `"keep"` such keys as results of their own,
+                for example of documents that wait for a worker.
+
+        Raises:
+            DocumentNotFound: no document has one of the keys, and missing is "refuse".
+            ConfigurationError: an argument is out of range.
+
+        Examples:
+            >>> for result in corpus.distinct(["update", "recipe", "monday"], max_results=10):
+            ...     print(result)
+            Distinct(key='update', rank=1, copies=('monday',))
+            Distinct(key='recipe', rank=2, copies=())
+        """
+        listed = several_items(keys, "distinct() takes several keys, such as [a, b]")
+        stored = [self._key(key) for key in listed]
+        most = checked_count(max_results, "max_results")
+        limit = None if threshold is None else check_threshold(threshold)
+        is_guarded = check_flag(guards, "guards")
+        return ResultList(
+            self._current.search(
+                search_on_server.distinct, stored, most, limit, is_guarded, missing
+            )
+        )
 
     def _is_on_server(
         self, text: str, threshold: float | None, measure: str, language: str | None

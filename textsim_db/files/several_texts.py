@@ -63,7 +63,7 @@ def kind_of_texts(texts: Any, function: str, text: str | None, key: str | None) 
 
 
 class KeyedTexts(NamedTuple):
-    """Texts in the order of their keys."""
+    """Texts and their keys, in one order."""
 
     keys: Sequence[Any]
     """By number: the key."""
@@ -73,21 +73,28 @@ class KeyedTexts(NamedTuple):
         return f"text {self.keys[number]!r:.100}"
 
 
-def keyed_texts(texts: Any, function: str, text: str | None, key: str | None) -> KeyedTexts:
-    """Return texts with their keys; without keys, their places are the keys."""
+def keyed_texts(
+    texts: Any, function: str, text: str | None, key: str | None, *, are_ranked: bool = False
+) -> KeyedTexts:
+    """Return texts with their keys, in the order of the keys; without keys, their places are the keys.
+
+    are_ranked: whether the texts stay in their own order.
+    """
     kind = kind_of_texts(texts, function, text, key)
     if kind is TextsKind.FRAME:
         names = {"text": str(text)} | ({} if key is None else {"key": key})
         rows = frame_rows(texts, names)
         if key is None:
             return KeyedTexts(range(2**31), (row[0] for row in rows))
-        return _in_order_of_keys([(row[1], row[0]) for row in rows], f"key={key!r}")
+        return _with_unique_keys([(row[1], row[0]) for row in rows], f"key={key!r}", are_ranked)
     if kind is TextsKind.MAPPING:
-        return _in_order_of_keys(list(texts.items()), "the mapping")
+        return _with_unique_keys(list(texts.items()), "the mapping", are_ranked)
     items = several_items(texts, function)
     if (index := _index(texts)) is None:
         return KeyedTexts(range(2**31), items)
-    return _in_order_of_keys(list(zip(index.to_list(), items, strict=True)), "the index")
+    return _with_unique_keys(
+        list(zip(index.to_list(), items, strict=True)), "the index", are_ranked
+    )
 
 
 def _index(texts: Any) -> Any:
@@ -95,7 +102,9 @@ def _index(texts: Any) -> Any:
     return texts.index if is_column(texts) and hasattr(texts, "iloc") else None
 
 
-def _in_order_of_keys(documents: list[tuple[Any, Any]], source: str) -> KeyedTexts:
+def _with_unique_keys(
+    documents: list[tuple[Any, Any]], source: str, are_ranked: bool
+) -> KeyedTexts:
     rows: dict[Any, int] = {}
     for row, (key, _) in enumerate(documents):
         if isinstance(key, Misfit) or is_null(key):
@@ -106,7 +115,7 @@ def _in_order_of_keys(documents: list[tuple[Any, Any]], source: str) -> KeyedTex
                 "unique keys"
             )
     try:
-        keys = sorted(rows)
+        keys = list(rows) if are_ranked else sorted(rows)
     except TypeError as error:
         raise ConfigurationError(
             f"the keys have no order, which must be all texts or all integers: {error}"

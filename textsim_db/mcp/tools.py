@@ -19,7 +19,7 @@ from pydantic import Field
 from textsim_db.corpus import Corpus
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, shown
 from textsim_db.measures.word_diff import Change, Part, differences, tokens
-from textsim_db.results import Answer, Match, Outcome
+from textsim_db.results import Answer, Distinct, Match, Outcome
 from textsim_db.review.corpus_documents import CorpusDocuments
 from textsim_db.review.reviewed import Text as DocumentText
 from textsim_db.write.prepare_batches import prepare
@@ -29,10 +29,15 @@ MOST_CHARACTERS_OF_TEXT = 1_000_000
 _LONGEST_KEY = 1_000
 _RANDOM_BYTES = 10
 """The random bytes of a new key: two of a trillion keys are equal with a probability of 0.4."""
+_MATCHES_PER_RESULT = 4
+"""How many matches a search reads for each result; if most are copies, it searches again for more."""
+_MOST_MATCHES = 1_000
+"""A search that has read so many matches returns the results that are among them."""
+_COPIES_SHOWN = 10
 _LENGTHS = (2_000, 1_000, 500, 200, 100, 50)
 """The lengths to which long texts are cut, one after the other, until an answer is small enough."""
 
-_KEYS = ("key", "a", "b")
+_KEYS = ("key", "a", "b", "copies")
 _MOST_TRIES = 10
 """How often a text is written if other clients forget its twins before they are read."""
 _EQUAL_WORDS = (
@@ -104,18 +109,44 @@ class CorpusTools:
         rows = self._rows(matches, text)
         return fitted({"outcome": outcome, "matches": rows}, "matches", max_bytes)
 
-    def search(self, text: SearchedText, k: MostRows = 5, max_bytes: MostBytes = 4_000) -> str:
-        """Return the documents with the most similar words, best first.
+    def search(
+        self,
+        text: SearchedText,
+        k: MostRows = 5,
+        max_bytes: MostBytes = 4_000,
+        copies: Annotated[bool, Field(description="return copies of better matches, too")] = False,
+    ) -> str:
+        """Return the documents with the most similar words, best first, without copies.
 
         It compares words, not meanings: search with the words that the document may have. Each match has
-        its similarity, from 0 to 1, and in `differs` the words that only one of the two has.
+        its similarity, from 0 to 1, in `differs` the words that only one of the two has, and in `copies`
+        keys of documents that say the same, at most ten.
         """
-        corpus = self._corpus
-        if corpus.config.is_exact:
-            matches = corpus.nearest(_written(text), k, scope=self._scope)
-        else:
-            matches = corpus.query(_written(text), max_results=k, scope=self._scope)
-        return fitted({"matches": self._rows(matches, text)}, "matches", max_bytes)
+        _written(text)
+        if copies:
+            rows = self._rows(self._best(text, k), text)
+            return fitted({"matches": rows}, "matches", max_bytes)
+        matches, results = self._distinct_matches(text, k)
+        rows = self._rows([matches[result.rank - 1] for result in results], text)
+        copies_of = {result.key: result.copies[:_COPIES_SHOWN] for result in results}
+        rows = [{**row, "copies": copies_of[row["key"]]} for row in rows]
+        return fitted({"matches": rows}, "matches", max_bytes)
+
+    def _best(self, text: str, count: int) -> list[Match]:
+        if self._corpus.config.is_exact:
+            return self._corpus.nearest(text, count, scope=self._scope)
+        return self._corpus.query(text, max_results=count, scope=self._scope)
+
+    def _distinct_matches(self, text: str, k: int) -> tuple[list[Match], list[Distinct[str]]]:
+        """Return the best matches, and the first k of them without copies."""
+        count = _MATCHES_PER_RESULT * k
+        while True:
+            matches = self._best(text, count)
+            keys = [match.key for match in matches]
+            results = self._corpus.distinct(keys, k, missing="keep")
+            if len(results) == k or len(matches) < count or count >= _MOST_MATCHES:
+                return matches, results
+            count *= _MATCHES_PER_RESULT
 
     def passages(self, text: SearchedText, k: MostRows = 10, max_bytes: MostBytes = 4_000) -> str:
         """Return the runs of words that a text shares with documents, the longest first."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, LiteralString
 
-from textsim_db.db.engine import read_rows
+import psycopg
+
+from textsim_db.db.engine import configuration_errors, read_rows
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DocumentNotFound
 from textsim_db.read import statements
-from textsim_db.results import Match
+from textsim_db.results import Distinct, Match
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.text.storable_text import to_bytes
 
@@ -69,6 +71,24 @@ def neighbours(store: Store, key: str, threshold: float | None, most: int | None
         raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key}"')
     parameters = [key, store.corpus.name, key, threshold, most]
     return _matches(store, statements.NEIGHBOURS_ON_SERVER, parameters)
+
+
+def distinct(
+    store: Store,
+    keys: Sequence[str],
+    most: int | None,
+    threshold: float | None,
+    guards: bool,
+    missing: str,
+) -> list[Distinct[str]]:
+    """Return the documents of keys without copies; raises DocumentNotFound."""
+    parameters = [store.corpus.name, list(keys), most, threshold, guards, missing]
+    try:
+        with configuration_errors(psycopg.errors.InvalidParameterValue):
+            rows = read_rows(store.engine, statements.DISTINCT_ON_SERVER, parameters)
+    except psycopg.errors.NoDataFound as error:
+        raise DocumentNotFound(error.diag.message_primary or str(error)) from error
+    return [Distinct(key, rank, tuple(copies)) for key, rank, copies in rows]
 
 
 def side_of(store: Store, key: str) -> Side | None:

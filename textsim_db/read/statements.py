@@ -393,6 +393,9 @@ FROM (SELECT o.signature FROM {{document}} o WHERE o.key = %s) q (signature),
     textsim.neighbours(%s, %s, %s, %s) WITH ORDINALITY m
 JOIN {{document}} d ON d.key = m.key ORDER BY m.ordinality
 """
+DISTINCT_ON_SERVER: Final[LiteralString] = """
+SELECT r.key, r.rank, r.copies FROM textsim.distinct_of(%s, %s, %s, %s, %s, %s) r ORDER BY r.rank
+"""
 # The shingles and the signature of a longer document are NULL: kernels compute them sooner.
 SIDE_ON_SERVER: Final[LiteralString] = """
 SELECT f.form, textsim._shingles_of_form(f.short, c.unit, c.shingle_length),

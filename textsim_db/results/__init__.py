@@ -1,5 +1,11 @@
 """results: the objects that searches and writes return. Knows no database."""
 
+from textsim_db.results.quotations import (
+    Quotation as Quotation,
+    QuotationDifference as QuotationDifference,
+    QuotationVerdict as QuotationVerdict,
+    QuotedPiece as QuotedPiece,
+)
 from textsim_db.results.reports import (
     AddReport as AddReport,
     Boilerplate as Boilerplate,
@@ -20,6 +26,7 @@ from textsim_db.results.rows import (
     ClusterEvent as ClusterEvent,
     CommonRun as CommonRun,
     Contamination as Contamination,
+    Distinct as Distinct,
     DoubtfulPair as DoubtfulPair,
     Duplicate as Duplicate,
     InspectedCluster as InspectedCluster,

@@ -134,6 +134,17 @@ class Duplicate(NamedTuple):
     similarity: float
 
 
+class Distinct(NamedTuple, Generic[Key]):
+    """A result that may not be merged with one of higher rank."""
+
+    key: Key
+    """The key of the document, or of the text."""
+    rank: int
+    """The place of the key in the list, from 1; what comes first has the highest rank."""
+    copies: tuple[Key, ...]
+    """The results that it stands for, in order."""
+
+
 class Match(NamedTuple):
     """A document that matches a query: its exact similarity reaches the threshold."""
 

@@ -37,6 +37,8 @@ AUTO = "auto"
 LOW_RECALL = 0.8
 """If bands find less than this share of the pairs at the threshold, the user hears of it."""
 MAX_HASHES = 4096
+MIN_QUOTATION, MAX_QUOTATION = 4, 500
+"""The words of a quotation. Fewer stand in many texts by chance; SQL's work grows with their square."""
 MIN_PASSAGE, MAX_PASSAGE = 4, 1000
 """The words or characters of the shortest passage that a corpus finds."""
 

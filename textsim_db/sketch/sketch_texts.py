@@ -88,11 +88,17 @@ def tokens_without(
 
 def places_of_units(text: str, config: CorpusConfig) -> WordPlaces:
     """Return the places of the units of a text: its words, or the characters of its normal form."""
-    _, places = place_words(text)
-    has_words_left_out = config.stop_words or config.stop_words_by_language
-    is_char = config.shingle.unit == "char"
-    if not (has_words_left_out or config.boilerplate_values or is_char):
-        return places
+    words, places = places_of_words(text, config)
+    return places.of_characters(text, words) if config.shingle.unit == "char" else places
+
+
+def places_of_words(text: str, config: CorpusConfig | None) -> tuple[list[str], WordPlaces]:
+    """Return the words of a text that count, and the place of each; None: all words count."""
+    words, places = place_words(text)
+    if config is None or not (
+        config.stop_words or config.stop_words_by_language or config.boilerplate_values
+    ):
+        return words, places
     tokens = tokenize([to_bytes(text)])
     are_left_out = _are_stop_words(tokens, config, None)
     if are_left_out is not None:
@@ -100,9 +106,7 @@ def places_of_units(text: str, config: CorpusConfig) -> WordPlaces:
     if config.boilerplate_values:
         are_left_out = boilerplate_words(tokens, config)
         places, tokens = places.take(~are_left_out), leave_out(tokens, are_left_out)
-    if is_char:
-        return places.of_characters(text, tokens.words(np.arange(len(tokens.starts))))
-    return places
+    return tokens.words(np.arange(len(tokens.starts))), places
 
 
 def _words_that_count(

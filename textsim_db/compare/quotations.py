@@ -1,0 +1,234 @@
+"""Quotations: the words of a quotation and of a source in, its verdict, places and differences out.
+
+The place of a piece is the run of the source with the fewest edits, by a fitting alignment: an edit
+inserts, deletes or replaces a word, and both ends of the source are free. Of equals, the run with the
+earliest end counts, then the one with the latest start. So a place begins and ends with a word of the
+piece. Sellers, "The theory and computation of evolutionary distances: pattern recognition", 1980. In SQL
+49_quotations.sql does the same, and finds the windows that can hold a place first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+
+from textsim_db.compare.readings import Reading
+from textsim_db.results import Quotation, QuotationDifference, QuotationVerdict, QuotedPiece
+from textsim_db.settings.named_values import Guard, GuardRules
+from textsim_db.text.guard_lines import elements_apart
+from textsim_db.text.numba_compiler import Int32Array, Int64Array, kernel
+from textsim_db.text.word_places import WordPlaces
+
+LEAST_WORDS_OF_PIECE = 3
+"""A piece of fewer words stands in many texts by chance, so it counts as missing."""
+_CONTEXT = 2
+"""Equal words on each side of a difference with which it is judged: a negation may have three words."""
+_KINDS = (Guard.NUMBERS, Guard.NEGATIONS, Guard.WORDS)
+_EDIT = 1 << 32
+"""The cost of an edit. The low half of a cost has the start of the run, negated, so the latest wins."""
+_BEST_FIRST: tuple[QuotationVerdict, ...] = ("exact", "pieces", "altered", "absent")
+
+
+class SourceWords(NamedTuple):
+    """The words of a source, numbered."""
+
+    words: Sequence[str]
+    number_of: dict[str, int]
+    numbers: Int32Array
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> SourceWords:
+        number_of: dict[str, int] = {}
+        numbers = [number_of.setdefault(word, len(number_of)) for word in words]
+        return cls(words, number_of, np.array(numbers, np.int32))
+
+    def numbers_of(self, words: Sequence[str]) -> Int32Array:
+        """Return the numbers of other words; -1 for a word that the source does not have."""
+        return np.array([self.number_of.get(word, -1) for word in words], np.int32)
+
+
+class _PieceAt(NamedTuple):
+    first: int
+    """The words of the source before the piece."""
+    last: int
+    """The words of the source up to its end."""
+    edits: int
+
+
+def verdict_on(
+    readings: Sequence[Reading], source: SourceWords, guard_words: Collection[str] = ()
+) -> Quotation:
+    """Return the verdict on a quotation by its best reading; of equals, by the first."""
+    return best(_verdict_on_reading(reading, source, guard_words) for reading in readings)
+
+
+def best(quotations: Iterable[Quotation]) -> Quotation:
+    """Return the best of several verdicts: by its kind, then by its share; of equals, the first."""
+    return min(quotations, key=lambda each: (_BEST_FIRST.index(each.verdict), -(each.share or 0.0)))
+
+
+def with_places(quotation: Quotation, places: WordPlaces) -> Quotation:
+    """Return a verdict with the characters of the pieces in the source."""
+    pieces = []
+    for piece in quotation.pieces:
+        if piece.in_document is not None:
+            start, end = places.span(piece.in_document, piece.words_in_document)
+            piece = piece._replace(source_start=start, source_end=end)
+        pieces.append(piece)
+    return quotation._replace(pieces=tuple(pieces))
+
+
+def _verdict_on_reading(
+    reading: Reading, source: SourceWords, guard_words: Collection[str]
+) -> Quotation:
+    places = list(_places(reading.words, source))
+    edits = sum(
+        len(words) if place is None else place.edits
+        for words, place in zip(reading.words, places, strict=True)
+    )
+    if 10 * edits > 3 * reading.total:
+        return Quotation("absent")
+    unaltered: QuotationVerdict = "exact" if len(places) == 1 else "pieces"
+    pieces, differences = list[QuotedPiece](), list[QuotationDifference]()
+    end = 0
+    before = accumulate(map(len, reading.words), initial=0)
+    for words, spans, place, in_text in zip(
+        reading.words, reading.spans, places, before, strict=False
+    ):
+        start, stop = spans[0][0], spans[-1][1]
+        if place is None:
+            kinds = _kinds(words, [], guard_words)
+            differences.append(QuotationDifference(in_text, " ".join(words), None, "", kinds))
+            pieces.append(QuotedPiece(in_text, len(words), None, 0, "", (), start, stop))
+            continue
+        left_out = source.words[end : place.first] if pieces else []
+        kinds = _kinds([], left_out, guard_words)
+        pieces.append(
+            QuotedPiece(
+                *(in_text, len(words), place.first, place.last - place.first),
+                *(" ".join(left_out), kinds, start, stop),
+            )
+        )
+        if place.edits:
+            differences += _differences(words, in_text, place, end, source, guard_words)
+        end = place.last
+    share = 1.0 - edits / reading.total
+    verdict = "altered" if edits else unaltered
+    return Quotation(verdict, None, share, tuple(pieces), tuple(differences))
+
+
+def _places(pieces: Sequence[Sequence[str]], source: SourceWords) -> Iterator[_PieceAt | None]:
+    """Yield the place of each piece after the piece before; None if it stands nowhere."""
+    end = 0
+    for words in pieces:
+        if len(pieces) > 1 and len(words) < LEAST_WORDS_OF_PIECE:
+            yield None
+            continue
+        edits, first, last = _find_place(source.numbers_of(words), source.numbers[end:])
+        if 10 * edits > 3 * len(words):
+            yield None
+        else:
+            yield _PieceAt(end + first, end + last, edits)
+            end += last
+
+
+@kernel
+def _find_place(piece: Int32Array, source: Int32Array) -> tuple[int, int, int]:
+    """Return the edits of the best run of the source, and the words before it and up to its end."""
+    words = len(piece)
+    costs = np.arange(words + 1) * _EDIT
+    edits, first, last = words, 0, 0
+    for end in range(1, len(source) + 1):
+        diagonal = costs[0]
+        costs[0] = -end
+        for i in range(1, words + 1):
+            cost = diagonal if piece[i - 1] == source[end - 1] else diagonal + _EDIT
+            diagonal = costs[i]
+            costs[i] = min(cost, min(diagonal, costs[i - 1]) + _EDIT)
+        fewest = -(-costs[words] >> 32)
+        if fewest < edits:
+            edits, last = fewest, end
+            first = -costs[words] & (_EDIT - 1)
+    return edits, first, last
+
+
+def _differences(
+    words: Sequence[str],
+    in_text: int,
+    place: _PieceAt,
+    earliest: int,
+    source: SourceWords,
+    guard_words: Collection[str],
+) -> Iterator[QuotationDifference]:
+    """Yield the runs in which a piece and its place differ.
+
+    earliest: the words of the source up to the end of the piece before. A place begins and ends with a
+    word of the piece, so if the ends of the piece differ, the words next to the place are named.
+    """
+    piece, run = source.numbers_of(words), source.numbers[place.first : place.last]
+    runs = _different_runs(_edit_costs(piece, run), piece, run)
+    for k, (first, last, low, high) in enumerate(runs):
+        before = min(_CONTEXT, first - (runs[k - 1][1] if k else 0))
+        following = runs[k + 1][0] if k + 1 < len(runs) else len(words)
+        after = min(_CONTEXT, following - last)
+        low, high = place.first + low, place.first + high
+        if first == 0:
+            low = max(earliest, low - (last - first))
+        if last == len(words):
+            high = min(len(source.words), high + (last - first))
+        kinds = _kinds(
+            words[first - before : last + after],
+            source.words[low - before : high + after],
+            guard_words,
+        )
+        theirs = " ".join(source.words[low:high])
+        theirs = " ".join(source.words[low:high])
+        yield QuotationDifference(in_text + first, " ".join(words[first:last]), low, theirs, kinds)
+
+
+def _kinds(
+    words: Sequence[str], others: Sequence[str], guard_words: Collection[str]
+) -> tuple[str, ...]:
+    """Return the kinds of words that differ between two runs."""
+    apart = elements_apart(words, others, GuardRules(_KINDS, tuple(guard_words)))
+    return tuple(kind.value for kind in _KINDS if kind in apart)
+
+
+@kernel
+def _edit_costs(piece: Int32Array, run: Int32Array) -> Int64Array:
+    """Return the edits between the beginnings of a piece and of a run: (words + 1, words + 1)."""
+    costs = np.zeros((len(piece) + 1, len(run) + 1), np.int64)
+    costs[0] = np.arange(len(run) + 1)
+    for i in range(1, len(piece) + 1):
+        costs[i, 0] = i
+        for j in range(1, len(run) + 1):
+            replaced = costs[i - 1, j - 1] + (piece[i - 1] != run[j - 1])
+            costs[i, j] = min(replaced, min(costs[i - 1, j], costs[i, j - 1]) + 1)
+    return costs
+
+
+def _different_runs(
+    costs: Int64Array, piece: Int32Array, run: Int32Array
+) -> list[tuple[int, int, int, int]]:
+    """Return the bounds in piece and run of the words that differ; of equals, words are replaced."""
+    runs = list[tuple[int, int, int, int]]()
+    i, j = len(piece), len(run)
+    last, high = i, j
+    while i or j:
+        is_equal = bool(i and j) and piece[i - 1] == run[j - 1]
+        if i and j and costs[i, j] == costs[i - 1, j - 1] + (not is_equal):
+            if is_equal:
+                if (i, j) != (last, high):
+                    runs.append((i, last, j, high))
+                last, high = i - 1, j - 1
+            i, j = i - 1, j - 1
+        elif i and costs[i, j] == costs[i - 1, j] + 1:
+            i -= 1
+        else:
+            j -= 1
+    if (i, j) != (last, high):
+        runs.append((i, last, j, high))
+    return runs[::-1]
