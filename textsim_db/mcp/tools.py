@@ -32,7 +32,7 @@ _RANDOM_BYTES = 10
 _MATCHES_PER_RESULT = 4
 """How many matches a search reads for each result; if most are copies, it searches again for more."""
 _MOST_MATCHES = 1_000
-"""A search that has read so many matches returns the results that are among them."""
+"""A search reads at most this many matches."""
 _COPIES_SHOWN = 10
 _LENGTHS = (2_000, 1_000, 500, 200, 100, 50)
 """The lengths to which long texts are cut, one after the other, until an answer is small enough."""

@@ -23,7 +23,7 @@ class QuotedPiece(NamedTuple):
     left_out: str
     """The words of the document between the place of the piece before and this place."""
     kinds: tuple[str, ...]
-    """What the words left out have: numbers, negations, or guard words of the corpus ("words")."""
+    """The kinds of the words left out: numbers, negations, or guard words of the corpus ("words")."""
     start: int
     """The characters of the quotation before the piece."""
     end: int
@@ -46,7 +46,7 @@ class QuotationDifference(NamedTuple):
     document: str
     """The words of the document; empty if the quotation adds words."""
     kinds: tuple[str, ...]
-    """What differs, of numbers, negations, and guard words of the corpus ("words")."""
+    """The kinds that differ: numbers, negations, and guard words of the corpus ("words")."""
 
 
 class Quotation(NamedTuple):

@@ -129,7 +129,7 @@ _FEW = 16
 _ROOM = 64
 """Bytes for the words and numbers of a line."""
 _NO_NUMBER, _INTEGER, _MEASURE, _MIXED = range(4)
-"""The kinds of a word: without a digit, an integer, one that a unit ends, or another word with a digit."""
+"""The kinds of a word: no digit, an integer, an integer with a unit, or another word with a digit."""
 
 
 class _Space(NamedTuple):
