@@ -1,8 +1,8 @@
 """Quotations: the words of a quotation and of a source in, its verdict, places and differences out.
 
 The place of a piece is the run of the source with the fewest edits, by a fitting alignment: an edit
-inserts, deletes or replaces a word, and both ends of the source are free. Of equals, the run with the
-earliest end counts, then the one with the latest start. So a place begins and ends with a word of the
+inserts, deletes or replaces a word, and both ends of the source are free. Ties go to the run with the
+earliest end, then to the run with the latest start. So a place begins and ends with a word of the
 piece. Sellers, "The theory and computation of evolutionary distances: pattern recognition", 1980. In SQL
 49_quotations.sql does the same, and finds the windows that can hold a place first.
 """

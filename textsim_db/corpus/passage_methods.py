@@ -112,8 +112,8 @@ class PassageMethods(CheckedArguments):
         """Return whether a quotation stands in a document, where, and what differs.
 
         The verdicts are those of quote(): exact, pieces, altered and absent. Words are those of the
-        normal form, without the stop words of the corpus. Nothing decides about a removed "not": it is
-        named among the kinds of a difference, and of what an ellipsis leaves out.
+        normal form, without the stop words of the corpus. A removed "not" decides nothing: the kinds
+        of differences and omissions name it.
 
         Args:
             text: the quotation, of at most 500 words; it is not stored.
