@@ -17,7 +17,7 @@ from textsim_db.sync import read_source
 pytestmark = [pytest.mark.more, pytest.mark.both_servers]
 
 DAYS = 30
-ROWS = 30_000
+ROWS = 60_000
 TEXT = "the parcel was left with a neighbour who is at home after six in the evening"
 KEYS = 50
 """The keys that are looked up at once."""
