@@ -62,6 +62,7 @@ BY_NAME = {
         "shingle": "word:3",
         "verdict replaces": "same",
         "mode": "queue",
+        "missing": "keep",
         "existing": "compare",
         "kind": "change",
         "pattern": "document",
@@ -76,7 +77,7 @@ BY_NAME = {
     },
     "text[]": {
         "keys forgotten before after": f"{{{KEY},{KEY}2}}",
-        "bodies texts": f"{{{TEXT},a text}}",
+        "bodies texts forms": f"{{{TEXT},a text}}",
         "scopes": f"{{{SCOPE},{SCOPE}}}",
         "a b one other shingles units words choices parts": "{a,text}",
         "guards guard": "{numbers,negations,words}",
