@@ -132,8 +132,8 @@ def _record(stored: JudgementsOfPairs, judged: JudgedPair, replaces: VerdictName
     before = stored.get((a, b))
     # The settings of the run are not known here, and with them the words that count.
     hash_a, hash_b = (hashes if first == a else hashes[::-1]) if hashes else (None, None)
-    told = (verdict, note, source, confidence, hash_a, hash_b)
-    if before is not None and (before.verdict, before.note, *before[6:10]) == told:
+    stated = (verdict, note, source, confidence, hash_a, hash_b)
+    if before is not None and (before.verdict, before.note, *before[6:10]) == stated:
         return False
     if before is not None and before.verdict != replaces:
         raise JudgementExists(f"{before.judged_by} has judged the pair {before.verdict}")
@@ -144,7 +144,7 @@ def _record(stored: JudgementsOfPairs, judged: JudgedPair, replaces: VerdictName
         verdict,  # type: ignore[arg-type]  # a Verdict is one of these texts, too
         getpass.getuser(),
         now,
-        *told[1:],
+        *stated[1:],
     )
     return True
 

@@ -62,8 +62,8 @@ def judge(
                     source = None if given.source is None else stored_note(given.source, "source")
                     replaces = stored.get(frozenset(keys)) if replace else given.replaces
                     hashes = None if given.hashes is None else [*given.hashes]
-                    told = given.verdict, note, replaces, source, given.confidence, hashes
-                    values = [name, *keys, *told]
+                    stated = given.verdict, note, replaces, source, given.confidence, hashes
+                    values = [name, *keys, *stated]
                     row = connection.execute(statements.JUDGE, values).fetchone()
                     written += row == (True,)
     return written
