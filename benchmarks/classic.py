@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from benchmarks.harness import Bench, Figures, fresh_database, options, publish, shown
+from textsim_db.base.numba_compiler import Int64Array, kernel
 from textsim_db.measures.min_hash import FAMILIES, signatures
 from textsim_db.settings.choose_bands import Bands
-from textsim_db.text.numba_compiler import Int64Array, kernel
 
 HASHES = 100
 BANDING = Bands(bands=5, rows=20)

@@ -1,13 +1,13 @@
 from textsim_db.cluster.pair_groups import group_pairs as group_pairs
 from textsim_db.corpus import Corpus as Corpus
-from textsim_db.corpus.compare_quotations import quote as quote, quotes as quotes
-from textsim_db.corpus.compare_texts import (
+from textsim_db.corpus.database import Database as Database, connect as connect, install as install
+from textsim_db.dedupe.compare_quotations import quote as quote, quotes as quotes
+from textsim_db.dedupe.compare_texts import (
     clusters as clusters,
     distinct as distinct,
     pairs as pairs,
 )
-from textsim_db.corpus.database import Database as Database, connect as connect, install as install
-from textsim_db.corpus.dedupe_frame import (
+from textsim_db.dedupe.dedupe_frame import (
     FrameReport as FrameReport,
     RemovedRow as RemovedRow,
     dedupe_frame as dedupe_frame,
@@ -93,11 +93,11 @@ from textsim_db.settings.named_values import Linkage as Linkage, Mode as Mode
 from textsim_db.sketch.cost_of_bands import Option as Option, plan as plan
 from textsim_db.sync.worker import Worker as Worker
 from textsim_db.sync.worker_state import WorkReport as WorkReport
+from textsim_db.text.keys import join_key as join_key, split_key as split_key
 from textsim_db.text.languages import (
     Language as Language,
     identify_language as identify_language,
     identify_languages as identify_languages,
 )
-from textsim_db.text.storable_text import join_key as join_key, split_key as split_key
 
 __version__: str

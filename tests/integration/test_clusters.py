@@ -13,6 +13,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.reference import jaccard
+from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster import split_large_buckets
 from textsim_db.cluster.spanning_forest import Forest, Links
 from textsim_db.db.connections import is_pooled
@@ -24,7 +25,6 @@ from textsim_db.read import (
     snapshot,
     statements,
 )
-from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.shingles import shingles
 
 

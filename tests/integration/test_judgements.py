@@ -25,7 +25,7 @@ from tests.support.judgements import (
     random_judgements,
 )
 from textsim_db.cluster import split_large_buckets
-from textsim_db.files.read_documents import read_judgements
+from textsim_db.files.judgement_files import read_judgements
 from textsim_db.read import bucket_pairs
 from textsim_db.settings.named_values import VerdictName
 

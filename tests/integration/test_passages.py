@@ -24,8 +24,8 @@ from tests.support.passages import (
     related_texts,
 )
 from tests.support.reference import without_spaces
+from textsim_db.base.numba_compiler import HashArray, Int64Array
 from textsim_db.sketch import fingerprints
-from textsim_db.text.numba_compiler import HashArray, Int64Array
 from textsim_db.text.shingles import array_elements, shingles
 from textsim_db.text.tokens import normal_form
 

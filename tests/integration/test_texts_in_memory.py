@@ -21,8 +21,8 @@ from tests.support.commands import Textsim
 from tests.support.sampling import sample
 from textsim_db.cluster import loaded_documents
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.corpus.judged_records import JudgedKeys
-from textsim_db.corpus.removals import Document, Rule, deduplicate
+from textsim_db.dedupe.judged_records import JudgedKeys
+from textsim_db.dedupe.removals import Document, Rule, deduplicate
 from textsim_db.settings.named_values import Linkage
 
 WORDS = [

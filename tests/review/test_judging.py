@@ -17,7 +17,7 @@ from tests.review.conftest import Open
 from tests.support.review import seen_of
 from tests.support.roles import Stage, new_stage
 from tests.support.servers import Server
-from textsim_db.files.read_documents import read_judgements
+from textsim_db.files.judgement_files import read_judgements
 from textsim_db.review.report_documents import JudgementFile
 
 

@@ -21,7 +21,7 @@ from textsim_db.spark import write
 from textsim_db.spark.read_corpus import Target
 from textsim_db.spark.write_corpus import open_hidden, take_name
 from textsim_db.spark.write_task import WriteTask, task_into_hidden
-from textsim_db.write.document_inputs import BATCH_DOCUMENTS
+from textsim_db.write.input_batches import BATCH_DOCUMENTS
 from textsim_db.write.temporary_corpora import PREFIX, is_temporary, temporary_name
 
 pytestmark = pytest.mark.more

@@ -14,7 +14,7 @@ from textsim_db.cli.opening import connect, read_one_text
 from textsim_db.cli.options import DatabaseUrl, path_option, whole_number_option
 from textsim_db.cli.output import Format, FormatOption, check_output, console, table, write
 from textsim_db.errors import ConfigurationError, InputError, shown
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.corpus_settings import DEFAULTS
 
 if TYPE_CHECKING:

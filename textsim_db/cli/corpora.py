@@ -13,7 +13,7 @@ from textsim_db.cli.opening import connect, each_corpus
 from textsim_db.cli.output import Format, FormatOption, Setting, cell, console, table, write
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import CorpusExists, RecipeError, shown
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.corpus_settings import CHANGEABLE, SETTINGS
 
 if TYPE_CHECKING:

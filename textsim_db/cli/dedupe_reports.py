@@ -14,8 +14,8 @@ from textsim_db.errors import InputError, shown
 from textsim_db.settings.named_values import Guard
 
 if TYPE_CHECKING:
-    from textsim_db.corpus.removal_summary import AnyDocument, Example, Removal, RemovalSummary
-    from textsim_db.corpus.removals import Deduplication
+    from textsim_db.dedupe.removal_summary import AnyDocument, Example, Removal, RemovalSummary
+    from textsim_db.dedupe.removals import Deduplication
     from textsim_db.measures.word_diff import Part
     from textsim_db.settings.corpus_settings import CorpusConfig
 
@@ -71,7 +71,7 @@ def summary_lines(
 
     tips: follow if a kind of words differs. name_of: returns the name of a record.
     """
-    from textsim_db.corpus.removal_summary import TENTHS
+    from textsim_db.dedupe.removal_summary import TENTHS
 
     below = [f"{n:,} from {i / TENTHS}" for i, n in enumerate(summary.tenths) if n and i < TENTHS]
     if not below and not summary.differing:
@@ -202,8 +202,8 @@ class AdditionFile:
 
         Raises InputError if the earlier run had others.
         """
-        from textsim_db.corpus.removal_summary import StoredDocument
-        from textsim_db.corpus.removals import Deduplication
+        from textsim_db.dedupe.removal_summary import StoredDocument
+        from textsim_db.dedupe.removals import Deduplication
 
         try:
             with open(self.path, "rb") as file:
@@ -244,7 +244,7 @@ class AdditionFile:
 
 
 def _read_removal(removal: tuple[int, Any, float]) -> Removal:
-    from textsim_db.corpus.removal_summary import Removal, StoredDocument
+    from textsim_db.dedupe.removal_summary import Removal, StoredDocument
 
     number, kept, similarity = removal
     return Removal(number, kept if isinstance(kept, int) else StoredDocument(*kept), similarity)

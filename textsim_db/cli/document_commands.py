@@ -19,7 +19,7 @@ from textsim_db.cli.progress_lines import Measured, loading, progress
 from textsim_db.errors import ConfigurationError, DatabaseError, InputError, shown
 from textsim_db.files.file_kinds import STDIN, FileFormat, Kind, Quote
 from textsim_db.results import AddReport, StoredKey
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.corpus_settings import SETTINGS
 
 if TYPE_CHECKING:

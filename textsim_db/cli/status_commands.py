@@ -17,7 +17,7 @@ from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, misused, needs_e
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.errors import shown
 from textsim_db.results import ScopeStatus, Source
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

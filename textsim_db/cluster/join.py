@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import BoolArray, Int64Array
 from textsim_db.cluster import split_large_buckets
 from textsim_db.cluster.spanning_forest import ComponentsOf, Ids, Links
 from textsim_db.compare.jaccard import Rows
@@ -22,7 +23,6 @@ from textsim_db.compare.packed_pairs import is_among, left_of, pack, right_of
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.ragged import Buckets, Ragged, joined
-from textsim_db.text.numba_compiler import BoolArray, Int64Array
 
 PAIRS_OF_COPIES = 100_000
 """The pairs of documents that are unfolded at once, unless a single document has more."""

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import BoolArray, FloatArray, Int64Array
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.kept_linkage import Kept, keep_linked, keep_representatives
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links, join, joined_links, roots
@@ -16,7 +17,6 @@ from textsim_db.compare.packed_pairs import is_among, pack
 from textsim_db.results import Cluster
 from textsim_db.settings.named_values import Linkage
 from textsim_db.sketch.ragged import Buckets, Ragged
-from textsim_db.text.numba_compiler import BoolArray, FloatArray, Int64Array
 
 _WEIGHT_OF_ONE = np.float64(1).view(np.uint64) | np.uint64(1)
 

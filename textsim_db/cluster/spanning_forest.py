@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import BoolArray, FloatArray, Int64Array, inlined_kernel, kernel
 from textsim_db.sketch.ragged import begins_run
-from textsim_db.text.numba_compiler import BoolArray, FloatArray, Int64Array, inlined_kernel, kernel
 
 MERGE_LINKS = 500_000
 """Links that wait until they are merged into the forest. More take more memory."""

@@ -18,6 +18,14 @@ import numpy as np
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
+from textsim_db.base.numba_compiler import (
+    BoolArray,
+    FloatArray,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+    longest,
+)
 from textsim_db.compare.jaccard import Rows, jaccard_pairs
 from textsim_db.measures.by_name import Edits, Measure, OfCounts, OfSets, SetCounts, Sums
 from textsim_db.text.hashing import (
@@ -30,14 +38,6 @@ from textsim_db.text.hashing import (
     is_taken,
     leave,
     number_at,
-)
-from textsim_db.text.numba_compiler import (
-    BoolArray,
-    FloatArray,
-    Int64Array,
-    inlined_kernel,
-    kernel,
-    longest,
 )
 
 

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int32Array, Int64Array, kernel
 from textsim_db.compare.readings import Reading
 from textsim_db.results import Quotation, QuotationDifference, QuotationVerdict, QuotedPiece
 from textsim_db.settings.named_values import Guard, GuardRules
 from textsim_db.text.guard_lines import elements_apart
-from textsim_db.text.numba_compiler import Int32Array, Int64Array, kernel
 from textsim_db.text.word_places import WordPlaces
 
 LEAST_WORDS_OF_PIECE = 3

@@ -37,7 +37,7 @@ from textsim_db.settings.named_values import (
     check_linkage,
 )
 from textsim_db.sync import pending_log, upkeep
-from textsim_db.write.document_inputs import Key, Scope
+from textsim_db.text.keys import Key, Scope
 
 if TYPE_CHECKING:
     from textsim_db.measures.explanation import ExplainedCluster, PairDifferences

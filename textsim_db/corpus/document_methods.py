@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, LiteralString
 
+from textsim_db.base.progress_bar import showing
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
@@ -18,9 +19,9 @@ from textsim_db.read.snapshot import snapshot
 from textsim_db.results import AddReport, Answer, DoubtfulPair, Judgement, Outcome, StoredKey
 from textsim_db.settings.check_values import check_flag, check_raised, several_items
 from textsim_db.settings.named_values import VerdictName
-from textsim_db.settings.progress_bar import showing
-from textsim_db.write import document_inputs, judge_pairs, remove_documents
-from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
+from textsim_db.text.keys import Key, Scope, possible_key
+from textsim_db.write import judge_pairs, remove_documents
+from textsim_db.write.input_batches import Documents, stream_documents
 from textsim_db.write.judge_pairs import TextHashes
 
 _LISTED_AT_ONCE = 10_000
@@ -221,7 +222,7 @@ class DocumentMethods(CheckedArguments):
 
     def _records_of(self, keys: Iterable[Key]) -> dict[str, int]:
         """Return for each of these keys that has a document the number of its records."""
-        possible = [each for each in map(document_inputs.possible_key, keys) if each is not None]
+        possible = [each for each in map(possible_key, keys) if each is not None]
         return self._current.read(_records_of_keys, possible)
 
     def expire(self, progress: Callable[[int], None] | bool | None = None) -> int:
@@ -274,7 +275,7 @@ class DocumentMethods(CheckedArguments):
 
     def __contains__(self, key: object) -> bool:
         """Return whether the corpus has a document with this key."""
-        stored = document_inputs.possible_key(key)
+        stored = possible_key(key)
         return stored is not None and bool(
             self._current.read(_value, statements.HAS_DOCUMENT, stored)
         )

@@ -17,8 +17,9 @@ from textsim_db.results import (
 )
 from textsim_db.results.html import ResultList
 from textsim_db.settings.corpus_settings import MIN_QUOTATION
+from textsim_db.text.keys import Key, Scope
 from textsim_db.text.storable_text import wrong_value
-from textsim_db.write.document_inputs import Documents, Key, Scope, stream_documents
+from textsim_db.write.input_batches import Documents, stream_documents
 
 
 class PassageMethods(CheckedArguments):

@@ -7,6 +7,7 @@ from contextlib import suppress
 from math import log
 from typing import TYPE_CHECKING
 
+from textsim_db.base.progress_bar import showing
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError, DatabaseError, RecipeError
 from textsim_db.results import (
@@ -21,10 +22,9 @@ from textsim_db.results import (
 )
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count, check_flag, check_threshold
-from textsim_db.settings.progress_bar import showing
 from textsim_db.sketch import cost_of_bands
 from textsim_db.sync import pending_log
-from textsim_db.write.document_inputs import Scope
+from textsim_db.text.keys import Scope
 
 if TYPE_CHECKING:
     from textsim_db.sketch.cost_of_bands import Option

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Unpack
 
+from textsim_db.base.progress_bar import showing
 from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.db import stored_corpus
 from textsim_db.errors import ConfigurationError, suggest_settings
@@ -16,10 +17,9 @@ from textsim_db.results import ChangeReport, Drift, ForgetReport
 from textsim_db.settings.check_values import several_items
 from textsim_db.settings.corpus_settings import CHANGEABLE, Settings
 from textsim_db.settings.named_values import Existing, ExistingName, ModeName
-from textsim_db.settings.progress_bar import showing
 from textsim_db.sync import sources
 from textsim_db.sync.sources import ColumnName, TableName, names_of
-from textsim_db.write.document_inputs import Key, Scope, possible_keys
+from textsim_db.text.keys import Key, Scope, possible_keys
 
 
 class TableMethods(CheckedArguments):

@@ -8,12 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.db.binary_format import ARRAY_HEADER, INT2, INT4, Parameter, array, load_int8_array
-from textsim_db.errors import DatabaseError
-from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.sketch.exact_prefix import CommonValues, common_values
-from textsim_db.sketch.ragged import Ragged, Signatures
-from textsim_db.text.numba_compiler import (
+from textsim_db.base.numba_compiler import (
     ByteArray,
     Int16Array,
     Int32Array,
@@ -22,6 +17,11 @@ from textsim_db.text.numba_compiler import (
     kernel,
     store64,
 )
+from textsim_db.db.binary_format import ARRAY_HEADER, INT2, INT4, Parameter, array, load_int8_array
+from textsim_db.errors import DatabaseError
+from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.sketch.exact_prefix import CommonValues, common_values
+from textsim_db.sketch.ragged import Ragged, Signatures
 from textsim_db.text.utf8 import Utf8, concatenate, copy_span
 
 COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from psycopg import errors as pg
 
+from textsim_db.base.run_ahead import ahead
 from textsim_db.db import binary_format, binary_rows, statements
 from textsim_db.db.engine import Connection, autocommit, read_rows, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.stored_corpus import named
-from textsim_db.text.run_ahead import ahead
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from textsim_db.text.numba_compiler import Int32Array, Int64Array
+    from textsim_db.base.numba_compiler import Int32Array
     from textsim_db.text.tokens import Tokens
 
 WORDS_AT_ONCE = 10_000
@@ -32,7 +32,7 @@ BULK_WORDS = 1_000
 def fetch_ids(engine: Engine, corpus_id: int, words: Tokens, add: bool) -> Int32Array:
     """Return the ids of words with different hashes, 0 for a word that the dictionary does not have."""
     starts = range(0, len(words.hashes), WORDS_AT_ONCE)
-    parts = [part_of(words, slice(start, start + WORDS_AT_ONCE)) for start in starts]
+    parts = [words.take(slice(start, start + WORDS_AT_ONCE)) for start in starts]
     if not add:
         with autocommit(engine) as connection:
             return np.concatenate([_select(connection, corpus_id, part) for part in parts])
@@ -53,16 +53,9 @@ def _add(engine: Engine, corpus_id: int, words: Tokens) -> Int32Array:
     ids = np.zeros(len(words.hashes), np.int32)
     for attempt in Attempts(engine, len(ids)):
         with attempt, transaction(engine) as connection:
-            part = part_of(words, attempt.part)
+            part = words.take(attempt.part)
             ids[attempt.part] = _select_or_insert(connection, corpus_id, part)
     return ids
-
-
-def part_of(tokens: Tokens, chosen: slice | Int64Array) -> Tokens:
-    """Return the chosen words. The result does not tell which document has which words."""
-    return tokens._replace(
-        starts=tokens.starts[chosen], ends=tokens.ends[chosen], hashes=tokens.hashes[chosen]
-    )
 
 
 def _select(connection: Connection, corpus_id: int, words: Tokens) -> Int32Array:
@@ -77,11 +70,11 @@ def _select_or_insert(connection: Connection, corpus_id: int, words: Tokens) -> 
     missing = np.flatnonzero(ids == 0)
     if len(missing):
         connection.execute(statements.DURABLE, prepare=True)
-        ids[missing] = _insert(connection, corpus_id, part_of(words, missing))
+        ids[missing] = _insert(connection, corpus_id, words.take(missing))
         # Another writer may have added some of the words meanwhile.
         still_missing = np.flatnonzero(ids == 0)
         if len(still_missing):
-            ids[still_missing] = _select(connection, corpus_id, part_of(words, still_missing))
+            ids[still_missing] = _select(connection, corpus_id, words.take(still_missing))
     return ids
 
 

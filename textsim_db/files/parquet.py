@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any
 
+from textsim_db.base.run_ahead import cut
 from textsim_db.errors import InputError, install_extra, on_one_line, shown
 from textsim_db.files.file_kinds import decoded
 from textsim_db.files.read_frame import has_strings
@@ -18,7 +19,6 @@ from textsim_db.files.records import (
     Values,
     expect_utf8,
 )
-from textsim_db.text.run_ahead import cut
 from textsim_db.text.storable_text import MAX_BYTES
 
 if TYPE_CHECKING:

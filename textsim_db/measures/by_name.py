@@ -17,7 +17,7 @@ from textsim_db.settings.named_values import MeasureName
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from textsim_db.text.numba_compiler import FloatArray, Int64Array
+    from textsim_db.base.numba_compiler import FloatArray, Int64Array
 
 
 class SetCounts(NamedTuple):

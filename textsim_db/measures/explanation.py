@@ -19,7 +19,8 @@ from textsim_db.measures.word_diff import (
     tokens_of_form,
     written,
 )
-from textsim_db.results.html import count, escaped, note, output, shortened, similarity, table
+from textsim_db.results.html import escaped, note, output, shortened, table
+from textsim_db.results.numbers_as_text import count, similarity
 from textsim_db.settings.corpus_settings import DEFAULTS, CorpusConfig, CorpusSettings
 from textsim_db.text.storable_text import to_bytes
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster import linkages
 from textsim_db.cluster.join import Join
 from textsim_db.compare.match_rule import Criterion
@@ -21,7 +22,6 @@ from textsim_db.results import Boilerplate, SharedShingle
 from textsim_db.settings.named_values import Linkage
 from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
 from textsim_db.text.boilerplate import first_copies
-from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens, tokens_of
 

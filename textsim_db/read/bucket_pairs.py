@@ -18,6 +18,7 @@ from typing import LiteralString
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import BoolArray, Int16Array, Int32Array, Int64Array
 from textsim_db.cluster.join import CopyClasses
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.cluster.split_large_buckets import split_large
@@ -43,7 +44,6 @@ from textsim_db.read.document_cache import CopyFinder
 from textsim_db.read.snapshot import fetch, fetch_arrays, on_each, with_second
 from textsim_db.sketch.cost_of_bands import BUCKETS
 from textsim_db.sketch.ragged import begins_run, mixed, of_arrays
-from textsim_db.text.numba_compiler import BoolArray, Int16Array, Int32Array, Int64Array
 
 RANGE_BYTES = 96 * 1024 * 1024
 """The bytes of band rows that one statement reads; larger ranges need more memory."""

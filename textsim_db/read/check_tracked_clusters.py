@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import BoolArray, FloatArray, Int32Array, Int64Array
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.spanning_forest import FewLinks, Links
 from textsim_db.compare.match_rule import Criterion
@@ -27,7 +28,6 @@ from textsim_db.read.list_pairs import StoredHost
 from textsim_db.read.snapshot import fetch_arrays
 from textsim_db.results import Problem
 from textsim_db.settings.named_values import Shingle
-from textsim_db.text.numba_compiler import BoolArray, FloatArray, Int32Array, Int64Array
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import Tokens
 

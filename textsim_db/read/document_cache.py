@@ -14,6 +14,7 @@ from typing import Any, LiteralString
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import BoolArray, Int32Array, Int64Array
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.packed_pairs import Members, is_among, left_of, right_of
 from textsim_db.db.binary_format import array, load_int4_array, load_int8_array
@@ -25,7 +26,6 @@ from textsim_db.read import statements
 from textsim_db.read.snapshot import fetch, fetch_arrays
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
 from textsim_db.sketch.ragged import Signatures, begins_run, offsets_of
-from textsim_db.text.numba_compiler import BoolArray, Int32Array, Int64Array
 
 CACHE_BYTES = 256 * 1024 * 1024
 """The bytes of documents that are kept, and the bytes of documents that are read at once.

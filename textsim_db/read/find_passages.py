@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterable, Iterator
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int32Array
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.jaccard import code_points
 from textsim_db.compare.match_rule import Criterion
@@ -44,7 +45,7 @@ from textsim_db.results import (
     PassageList,
     SharedPassage,
 )
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.choose_bands import window_of
 from textsim_db.settings.corpus_settings import MIN_PASSAGE, CorpusConfig
@@ -57,7 +58,6 @@ from textsim_db.sketch.fingerprints import (
 )
 from textsim_db.sketch.ragged import Parts, Ragged, in_parts, part_only
 from textsim_db.sketch.sketch_texts import places_of_units, tokens_without
-from textsim_db.text.numba_compiler import Int32Array
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, tokens_of
 

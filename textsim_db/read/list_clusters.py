@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster import linkages
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.linkages import Group, Ranked
@@ -27,7 +28,6 @@ from textsim_db.read.list_pairs import StoredHost
 from textsim_db.read.snapshot import fetch, snapshot
 from textsim_db.results import Cluster, InspectedCluster, Inspection
 from textsim_db.settings.named_values import Linkage
-from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.shingles import find_shingles
 
 Rank = Callable[[str], Any]

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int64Array
+from textsim_db.base.run_ahead import ahead
 from textsim_db.cluster.join import Join, PairsWithRows
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.jaccard import Rows
@@ -28,8 +30,6 @@ from textsim_db.read.stored_documents import StoredDocuments
 from textsim_db.results import Pair
 from textsim_db.sketch.ragged import Buckets, apart, merge_parts
 from textsim_db.sketch.sketch_texts import buckets_of
-from textsim_db.text.numba_compiler import Int64Array
-from textsim_db.text.run_ahead import ahead
 
 VERIFIED_AT_ONCE = 8_000
 """The pairs that are verified at once, while the documents of the next pairs are read."""

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int64Array
+from textsim_db.base.run_ahead import ahead, cut
 from textsim_db.compare.jaccard import Rows, concatenated
 from textsim_db.compare.match_rule import Criterion, values_of_pairs
 from textsim_db.db.binary_format import array
@@ -52,8 +54,6 @@ from textsim_db.sketch.fingerprints import passage_shingles
 from textsim_db.sketch.ragged import Parts, Signatures, in_parts, part_only
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.guard_lines import elements_apart
-from textsim_db.text.numba_compiler import Int64Array
-from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, tokens_of
 

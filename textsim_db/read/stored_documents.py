@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.base.numba_compiler import ByteArray, Int32Array, Int64Array, inlined_kernel, kernel
 from textsim_db.compare.jaccard import Rows, code_points
 from textsim_db.db.binary_format import dump_array
 from textsim_db.db.binary_rows import load_int4_arrays, load_signatures
@@ -21,7 +22,6 @@ from textsim_db.read import statements
 from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.ragged import Parts, Signatures
 from textsim_db.text.hashing import SPREAD, enter, find, hash_table, is_taken, number_at
-from textsim_db.text.numba_compiler import ByteArray, Int32Array, Int64Array, inlined_kernel, kernel
 from textsim_db.text.tokens import Tokens, tokens_of
 from textsim_db.text.utf8 import Utf8, concatenate, copy_span
 

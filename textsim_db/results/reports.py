@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar, NamedTuple
 
 from textsim_db.results import html
+from textsim_db.results.numbers_as_text import count
 from textsim_db.results.rows import Pair
 
 
@@ -38,7 +39,7 @@ class Boilerplate(NamedTuple):
         return html.short_repr(self, self._fields)
 
     def _repr_html_(self) -> str:
-        sample = f"{self.texts:,} different texts of {html.count(self.sampled, 'document')}"
+        sample = f"{self.texts:,} different texts of {count(self.sampled, 'document')}"
         shingles = html.rows_as_table(self.shingles, len(self.shingles))
         return html.output(html.note(f"{sample}, of {self.documents:,}"), shingles)
 

@@ -7,7 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from textsim_db.results.html import ResultList, count, note, output, table
+from textsim_db.results.html import ResultList, note, output, table
+from textsim_db.results.numbers_as_text import count
 
 Key = TypeVar("Key", str, int)
 

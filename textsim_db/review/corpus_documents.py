@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.run_ahead import cut
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.corpus import Corpus
 from textsim_db.db.binary_format import array
@@ -26,8 +27,7 @@ from textsim_db.review.reviewed import JudgementStore, NextCommand, Text
 from textsim_db.review.reviewed_clusters import StoredClusters
 from textsim_db.sync import sources as attached_tables
 from textsim_db.sync.read_source import original_texts, sources_of
-from textsim_db.text.run_ahead import cut
-from textsim_db.write.document_inputs import possible_key
+from textsim_db.text.keys import possible_key
 
 DRAWN_DOCUMENTS = 200
 """The documents whose matches the first page shows; more take longer."""

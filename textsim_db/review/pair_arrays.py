@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import FloatArray, Int64Array
 from textsim_db.cluster.spanning_forest import Links, join, roots
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import Pair
-from textsim_db.text.numba_compiler import FloatArray, Int64Array
 
 HUNDREDTHS = 100
 """The thresholds that the pages offer are hundredths."""

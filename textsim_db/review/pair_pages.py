@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from textsim_db.base.numba_compiler import BoolArray, Int64Array
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.errors import JudgementExists
 from textsim_db.measures.by_name import JACCARD
@@ -33,7 +34,6 @@ from textsim_db.review.site import (
 )
 from textsim_db.review.threshold_estimates import settling_order
 from textsim_db.settings.named_values import Verdict
-from textsim_db.text.numba_compiler import BoolArray, Int64Array
 
 ANY, OPEN, WAITING, JUDGED = "any", "open", "doubtful", "judged"
 STATES = {OPEN: "not judged", WAITING: "doubtful, not judged", JUDGED: "judged", ANY: "all"}

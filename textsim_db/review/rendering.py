@@ -9,7 +9,7 @@ from typing import Any
 import jinja2
 
 from textsim_db.errors import shown
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 from textsim_db.review.reviewed import mark
 from textsim_db.review.side_by_side import visible
 

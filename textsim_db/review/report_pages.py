@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from textsim_db.corpus.removal_summary import (
+from textsim_db.dedupe.removal_summary import (
     TENTHS,
     AnyDocument,
     Removal,
     StoredDocument,
     tenth_of,
 )
-from textsim_db.corpus.removals import Deduplication, Rule
-from textsim_db.corpus.stored_matches import form_in
+from textsim_db.dedupe.removals import Deduplication, Rule
+from textsim_db.dedupe.stored_matches import form_in
 from textsim_db.errors import shown
 from textsim_db.measures.explanation import Explanation, measure_rows, warning
 from textsim_db.review.rendering import render

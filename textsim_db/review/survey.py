@@ -9,6 +9,7 @@ from itertools import islice
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster.spanning_forest import Forest, Links, joined_links
 from textsim_db.errors import TextsimError
 from textsim_db.results import Pair
@@ -17,7 +18,6 @@ from textsim_db.review.pair_arrays import HUNDREDTHS, Column, Pairs, bins_of
 from textsim_db.review.reviewed import Reviewed
 from textsim_db.review.reviewed_clusters import StoredClusters
 from textsim_db.review.side_by_side import compare_texts
-from textsim_db.text.numba_compiler import Int64Array
 
 MOST_PAIRS = 1_000_000
 """The pairs that are kept to look at; a pair takes 40 bytes."""

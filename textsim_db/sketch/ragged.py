@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.numba_compiler import BoolArray, Int32Array, Int64Array
+from textsim_db.base.numba_compiler import BoolArray, Int32Array, Int64Array
 
 _TAKEN_AT_ONCE = 20_000
 """The documents whose values are copied at once. The places of more values take more memory."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import BoolArray, Int16Array, Int32Array, Int64Array
 from textsim_db.errors import ConfigurationError, DatabaseError, RecipeError
 from textsim_db.settings.choose_bands import Bands
 from textsim_db.settings.corpus_settings import RECIPE, CorpusConfig
@@ -27,7 +28,6 @@ from textsim_db.text.boilerplate import words_of_shingles
 from textsim_db.text.guards import guards_of
 from textsim_db.text.hashing import hash_bands
 from textsim_db.text.languages import identify
-from textsim_db.text.numba_compiler import BoolArray, Int16Array, Int32Array, Int64Array
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import are_stop_words, are_stop_words_of_languages
 from textsim_db.text.storable_text import to_bytes

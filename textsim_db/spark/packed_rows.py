@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from textsim_db.base.numba_compiler import HashArray, Int64Array
 from textsim_db.cluster.loaded_documents import LoadedDocuments, rows_of
 from textsim_db.errors import InputError
 from textsim_db.settings.corpus_settings import CorpusConfig
@@ -23,7 +24,6 @@ from textsim_db.sketch.ragged import (
     numbered,
 )
 from textsim_db.sketch.sketch_texts import sketch_tokens, tokens_without
-from textsim_db.text.numba_compiler import HashArray, Int64Array
 from textsim_db.text.tokens import Tokens
 from textsim_db.text.word_places import word_numbers
 

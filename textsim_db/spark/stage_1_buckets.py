@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from textsim_db.base.numba_compiler import HashArray, Int64Array
 from textsim_db.errors import DocumentError
 from textsim_db.results import Refusal
 from textsim_db.settings.choose_bands import Bands
@@ -28,7 +29,6 @@ from textsim_db.spark.packed_rows import (
     to_arrow,
 )
 from textsim_db.text.hashing import parts_of_scopes
-from textsim_db.text.numba_compiler import HashArray, Int64Array
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from textsim_db.base.numba_compiler import BoolArray, Int32Array, Int64Array
 from textsim_db.cluster.spanning_forest import join, roots
 from textsim_db.compare.packed_pairs import Members, left_of, right_of
 from textsim_db.compare.pair_counts import Listed, lists
@@ -33,7 +34,6 @@ from textsim_db.spark.packed_rows import (
     unpack_numbers,
 )
 from textsim_db.spark.stage_1_buckets import SMALL
-from textsim_db.text.numba_compiler import BoolArray, Int32Array, Int64Array
 
 LARGEST_COUNTED = 64
 """A bucket of an exact corpus with more documents gives edges without counting shared rows.

@@ -27,7 +27,7 @@ from textsim_db.sync.pieces import Piece, cut_keys, next_page, words_of
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.step_faults import StepFaults, Subject
 from textsim_db.text import languages
-from textsim_db.write.document_inputs import BATCH_DOCUMENTS
+from textsim_db.write.input_batches import BATCH_DOCUMENTS
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

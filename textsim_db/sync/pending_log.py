@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psycopg
 
 from textsim_db.db.connections import is_pooled, lend
-from textsim_db.db.engine import Connection, detach_connection, read_rows, transaction, wait_at_most
+from textsim_db.db.engine import Connection, detach_connection, read_rows, transaction
+from textsim_db.db.time_limits import wait_at_most
 from textsim_db.results import Activity, Failure, Metric, Refusal, ScopeStatus, Status, WorkerState
 from textsim_db.sync import statements
 from textsim_db.sync.worker_state import POLL_SECONDS, SLICE_SECONDS, Stop, WorkerSettings

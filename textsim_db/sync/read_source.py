@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, LiteralString, NamedTuple
 
 from psycopg import Error, errors as pg, sql
 
-from textsim_db.db.engine import Connection, transaction, wait_at_most
+from textsim_db.db.engine import Connection, transaction
 from textsim_db.db.store import Store
+from textsim_db.db.time_limits import wait_at_most
 from textsim_db.errors import DocumentNotFound
 from textsim_db.read import stored_documents
 from textsim_db.sync import statements

@@ -11,6 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import (
+    ByteArray,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+    load64,
+    longest,
+)
 from textsim_db.settings.named_values import Guard, GuardRules
 from textsim_db.text.distinctions import (
     AFTER_N,
@@ -26,14 +34,6 @@ from textsim_db.text.fillers import CLITICS, FILLERS, HOSTS
 from textsim_db.text.guard_lines import ORDINALS, UNITS
 from textsim_db.text.hashing import PADDING, hash_span
 from textsim_db.text.nfkc import zero_bytes
-from textsim_db.text.numba_compiler import (
-    ByteArray,
-    Int64Array,
-    inlined_kernel,
-    kernel,
-    load64,
-    longest,
-)
 from textsim_db.text.split_words import digits
 from textsim_db.text.tokens import Tokens
 from textsim_db.text.utf8 import WordTable, copy_span, number_of_span, word_table

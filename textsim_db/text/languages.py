@@ -15,10 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.errors import ConfigurationError, install_extra
-from textsim_db.settings.check_values import items_in_order
-from textsim_db.text.nfkc import SPACE
-from textsim_db.text.numba_compiler import (
+from textsim_db.base.numba_compiler import (
     ByteArray,
     FloatArray,
     Int32Array,
@@ -26,6 +23,9 @@ from textsim_db.text.numba_compiler import (
     inlined_kernel,
     kernel,
 )
+from textsim_db.errors import ConfigurationError, install_extra
+from textsim_db.settings.check_values import items_in_order
+from textsim_db.text.nfkc import SPACE
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.tokens import Tokens, tokenize
 from textsim_db.text.utf8 import concatenate

@@ -6,6 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import (
+    ByteArray,
+    inlined_kernel,
+    load64,
+    store64,
+    trailing_zeros,
+)
 from textsim_db.text.nfkc import (
     CYRILLIC,
     DELETED,
@@ -21,13 +28,6 @@ from textsim_db.text.nfkc import (
     WORD,
     Tables,
     zero_bytes,
-)
-from textsim_db.text.numba_compiler import (
-    ByteArray,
-    inlined_kernel,
-    load64,
-    store64,
-    trailing_zeros,
 )
 from textsim_db.text.utf8 import Utf8, decode, decode_before, encode
 

@@ -23,9 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.text.hashing import PADDING, hash_span
-from textsim_db.text.nfkc import SPACE, Tables, normalize, tables
-from textsim_db.text.numba_compiler import (
+from textsim_db.base.numba_compiler import (
     BoolArray,
     ByteArray,
     Int32Array,
@@ -33,6 +31,8 @@ from textsim_db.text.numba_compiler import (
     inlined_kernel,
     kernel,
 )
+from textsim_db.text.hashing import PADDING, hash_span
+from textsim_db.text.nfkc import SPACE, Tables, normalize, tables
 from textsim_db.text.split_words import is_plain, split_ascii, split_text, take_symbols
 from textsim_db.text.storable_text import to_bytes
 from textsim_db.text.utf8 import Utf8, check_batch_size, concatenate, copy_span
@@ -61,6 +61,12 @@ class Tokens(NamedTuple):
     @property
     def utf8(self) -> Utf8:
         return Utf8(self.normal, self.normal_offsets)
+
+    def take(self, chosen: slice | Int64Array) -> Tokens:
+        """Return the chosen words. The result does not tell which document has which words."""
+        return self._replace(
+            starts=self.starts[chosen], ends=self.ends[chosen], hashes=self.hashes[chosen]
+        )
 
     def parts(self, size: int) -> Iterator[Tokens]:
         """Yield the documents in parts with normal forms of about size bytes."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import ByteArray, Int64Array, inlined_kernel, kernel
 from textsim_db.errors import DocumentError
 from textsim_db.text.hashing import (
     PADDING,
@@ -21,7 +22,6 @@ from textsim_db.text.hashing import (
     is_taken,
     number_at,
 )
-from textsim_db.text.numba_compiler import ByteArray, Int64Array, inlined_kernel, kernel
 from textsim_db.text.storable_text import MAX_BYTES
 
 MAX_BATCH_BYTES = 2**30 - 16

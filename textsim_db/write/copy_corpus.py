@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import BoolArray, Int32Array, Int64Array
+from textsim_db.base.run_ahead import ahead
 from textsim_db.db.binary_format import array, load_int8_array
 from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, transaction
@@ -16,13 +18,11 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read.stored_documents import normal_forms
 from textsim_db.sketch.sketch_texts import boilerplate_words, sketch_tokens
 from textsim_db.text.hashing import parts_of_scopes
-from textsim_db.text.numba_compiler import BoolArray, Int32Array, Int64Array
-from textsim_db.text.run_ahead import ahead
 from textsim_db.text.tokens import leave_out, tokenize, tokens_of
 from textsim_db.text.utf8 import concatenate
 from textsim_db.write import statements, write_batch
 from textsim_db.write.band_rows import copy_new_rows
-from textsim_db.write.document_inputs import BATCH_DOCUMENTS
+from textsim_db.write.input_batches import BATCH_DOCUMENTS
 from textsim_db.write.prepare_batches import Batch, Stored
 from textsim_db.write.write_batch import NO_SOURCE
 

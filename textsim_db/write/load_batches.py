@@ -29,6 +29,8 @@ from typing import Any
 import numpy as np
 import psycopg
 
+from textsim_db.base.numba_compiler import BoolArray, HashArray, kernel
+from textsim_db.base.run_ahead import ahead
 from textsim_db.db.engine import transaction
 from textsim_db.db.retries import WriterAttempts
 from textsim_db.db.store import Store
@@ -36,10 +38,9 @@ from textsim_db.db.stored_corpus import build_band_index, drop_band_index
 from textsim_db.errors import DocumentError
 from textsim_db.results import AddReport, Answer, Outcome, Twin
 from textsim_db.text.hashing import SPREAD, HashTable, enter, find, is_taken, table_of, with_room
-from textsim_db.text.numba_compiler import BoolArray, HashArray, kernel
-from textsim_db.text.run_ahead import ahead
+from textsim_db.text.keys import Key
 from textsim_db.write import statements, write_batch
-from textsim_db.write.document_inputs import Key, in_batches
+from textsim_db.write.input_batches import in_batches
 from textsim_db.write.prepare_batches import (
     ADDED,
     EXTENDED,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.base.run_ahead import ahead, cut
 from textsim_db.db.binary_format import load_int4_array
 from textsim_db.errors import DocumentError, Misfit
 from textsim_db.results import Refusal
@@ -28,19 +29,12 @@ from textsim_db.sketch.sketch_texts import (
     tokens_without,
 )
 from textsim_db.text.hashing import parts_of_scopes
+from textsim_db.text.keys import MAX_KEY_BYTES, possible_key, stored_key, stored_scope
 from textsim_db.text.nfkc import normalize
-from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.storable_text import is_null, to_bytes
 from textsim_db.text.tokens import Tokens, tokenize_joined
 from textsim_db.text.utf8 import Utf8, check_batch_size, concatenate, encode_all
-from textsim_db.write.document_inputs import (
-    MAX_KEY_BYTES,
-    in_batches,
-    length_of,
-    possible_key,
-    stored_key,
-    stored_scope,
-)
+from textsim_db.write.input_batches import in_batches, length_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, LiteralString
 
 from psycopg import errors as pg
 
+from textsim_db.base.run_ahead import cut
 from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, configuration_errors, read_rows, transaction
 from textsim_db.db.retries import Attempts, WriterAttempts
@@ -16,9 +17,9 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import CorpusBusy, CorpusChanged
 from textsim_db.results import ForgetReport
-from textsim_db.text.run_ahead import cut
+from textsim_db.text.keys import possible_keys
 from textsim_db.write import statements
-from textsim_db.write.document_inputs import BATCH_DOCUMENTS, possible_keys
+from textsim_db.write.input_batches import BATCH_DOCUMENTS
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -6,22 +6,22 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from textsim_db.base.run_ahead import cut
 from textsim_db.compare.match_rule import Criterion
-from textsim_db.corpus.judged_records import JudgedDocument
-from textsim_db.corpus.removal_summary import AnyDocument, Removal, StoredDocument
 from textsim_db.db.engine import read_rows, transaction
 from textsim_db.db.store import Store
+from textsim_db.dedupe.judged_records import JudgedDocument
+from textsim_db.dedupe.removal_summary import AnyDocument, Removal, StoredDocument
 from textsim_db.errors import DocumentError, DocumentNotFound
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import search, statements
 from textsim_db.results import Match
 from textsim_db.text.hashing import part_of_scope
-from textsim_db.text.run_ahead import cut
 from textsim_db.write import write_batch
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
-    from textsim_db.corpus.removals import Deduplication
+    from textsim_db.dedupe.removals import Deduplication
 
 LOOKED_UP_AT_ONCE = 4_000
 """The documents that are looked up at once."""

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.text.hashing import ALL_BITS, SPREAD, enter, find, hash_table, is_taken
-from textsim_db.text.numba_compiler import (
+from textsim_db.base.numba_compiler import (
     ByteArray,
     HashArray,
     Int32Array,
@@ -17,6 +16,7 @@ from textsim_db.text.numba_compiler import (
     load64,
     prefetch,
 )
+from textsim_db.text.hashing import ALL_BITS, SPREAD, enter, find, hash_table, is_taken
 from textsim_db.text.tokens import Tokens
 
 MAX_CACHED_WORDS = 2_000_000
