@@ -18,7 +18,8 @@ from textsim_db.cluster import spanning_forest, split_large_buckets
 from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare import brute_force, packed_pairs, pair_counts
 from textsim_db.compare.jaccard import Rows, jaccard_pairs
-from textsim_db.compare.match_rule import Criterion, values_of_pairs
+from textsim_db.compare.match_rule import Criterion
+from textsim_db.compare.pair_values import values_of_pairs
 from textsim_db.db import binary_format, binary_rows
 from textsim_db.measures import by_name, edits
 from textsim_db.measures.alignments import alignment

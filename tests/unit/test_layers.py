@@ -65,6 +65,48 @@ def test_a_class_of_the_package_has_a_name_of_its_own() -> None:
     assert {name: found for name, found in modules.items() if len(found) > 1} == {}
 
 
+HEADS = {
+    "no database": ("textsim_db.db", "psycopg", "sqlalchemy"),
+    "no corpus or database": ("textsim_db.corpus", "textsim_db.db", "psycopg", "sqlalchemy"),
+    "no files": ("textsim_db.files",),
+    "no signatures": ("textsim_db.sketch",),
+    "no texts": ("textsim_db.text",),
+    "Imports no NumPy": ("numpy",),
+    "Never writes": ("textsim_db.write",),
+    "never writes SQL": ("psycopg",),
+    "never computes a signature": ("textsim_db.sketch.sketch_texts",),
+    "Never computes a similarity": ("textsim_db.compare", "textsim_db.measures"),
+    "never estimates": ("textsim_db.sketch",),
+}
+"""What a package may not import, by the words of its head."""
+
+
+def test_the_heads_of_packages_are_true() -> None:
+    faults, used = [], set()
+    for head in sorted((ROOT / "textsim_db").glob("*/__init__.py")):
+        words = " ".join((ast.get_docstring(ast.parse(head.read_text("utf-8"))) or "").split())
+        promises = [each for each in HEADS if each in words]
+        used.update(promises)
+        for path in sorted(head.parent.glob("*.py")):
+            imported = _imported(ast.parse(path.read_text("utf-8")))
+            faults += [
+                f"{head.parent.name}/{path.name}: {promise}, and imports {name}"
+                for promise in promises
+                for name in imported
+                if any(f"{name}.".startswith(f"{module}.") for module in HEADS[promise])
+            ]
+    assert faults == []
+    assert used == {*HEADS}
+
+
+def _imported(module: ast.Module) -> Iterator[str]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{each.name}" for each in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+
+
 def test_the_engine_knows_no_scopes() -> None:
     """Below the interface a document has a part, a number; only what stores it names its scope."""
     modules = [

@@ -96,10 +96,10 @@ class PassageMethods(CheckedArguments):
             'the city COUNCIL approved the new budget'
         """
         from textsim_db.read import find_passages
-        from textsim_db.sync import read_source
+        from textsim_db.sync import shown_texts
 
         if text is None:
-            text = self._current.read(read_source.original_text, passage.key)
+            text = self._current.read(shown_texts.original_text, passage.key)
         return self._current.read(find_passages.characters, text, passage)
 
     def quote(

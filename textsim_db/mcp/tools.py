@@ -18,10 +18,11 @@ from pydantic import Field
 
 from textsim_db.corpus import Corpus
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, shown
-from textsim_db.measures.word_diff import Change, Part, differences, tokens
+from textsim_db.measures.word_diff import Change, Part, ShownText, differences, tokens
+from textsim_db.read import stored_documents
 from textsim_db.results import Answer, Distinct, Match, Outcome
-from textsim_db.review.corpus_documents import CorpusDocuments
-from textsim_db.review.reviewed import Text as DocumentText
+from textsim_db.sync.shown_texts import shown_texts
+from textsim_db.text.keys import possible_key
 from textsim_db.write.prepare_batches import prepare
 
 MOST_CHARACTERS_OF_TEXT = 1_000_000
@@ -71,7 +72,6 @@ class CorpusTools:
         """Raise ConfigurationError if the corpus is scoped and no scope is given, or the reverse."""
         self._corpus = corpus
         self._scope = corpus._scope(scope)
-        self._documents = CorpusDocuments(corpus)
 
     @property
     def reading(self) -> list[Callable[..., str]]:
@@ -325,7 +325,7 @@ class CorpusTools:
                     return True
         return False
 
-    def _own(self, keys: list[str]) -> dict[str, DocumentText]:
+    def _own(self, keys: list[str]) -> dict[str, ShownText]:
         """Return the texts of documents; raises DocumentNotFound if one is not in the scope."""
         texts = self._texts(keys)
         for key in keys:
@@ -335,10 +335,11 @@ class CorpusTools:
                 )
         return texts
 
-    def _texts(self, keys: list[str]) -> dict[str, DocumentText]:
-        scopes = self._documents.traits(keys)
+    def _texts(self, keys: list[str]) -> dict[str, ShownText]:
+        keys = [key for key in keys if possible_key(key) is not None]
+        scopes = self._corpus._current.read(stored_documents.traits, keys)
         own = [key for key in keys if key in scopes and scopes[key].scope == self._scope]
-        return self._documents.texts(own)
+        return self._corpus._current.read(shown_texts, own)
 
 
 def _written(text: str) -> str:

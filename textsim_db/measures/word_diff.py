@@ -102,6 +102,22 @@ def tokens(text: str) -> list[Token]:
     )
 
 
+class ShownText(NamedTuple):
+    """A text of a document as a person sees it."""
+
+    text: str
+    is_original: bool
+    """Whether it is the text of its source; otherwise it is the normal form."""
+
+    def begin(self, most: int) -> ShownText:
+        """Return the first characters of the text."""
+        return self._replace(text=self.text[:most])
+
+    def words(self) -> list[Token]:
+        """Cut the text into words."""
+        return tokens(self.text) if self.is_original else tokens_of_form(self.text)
+
+
 def differences(a: Iterable[Token], b: Iterable[Token]) -> Differences:
     """Align two texts word by word.
 

@@ -19,7 +19,8 @@ import numpy as np
 from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.base.run_ahead import ahead, cut
 from textsim_db.compare.jaccard import Rows, concatenated
-from textsim_db.compare.match_rule import Criterion, values_of_pairs
+from textsim_db.compare.match_rule import Criterion
+from textsim_db.compare.pair_values import values_of_pairs
 from textsim_db.db.binary_format import array
 from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, read_rows

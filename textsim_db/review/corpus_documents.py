@@ -20,13 +20,14 @@ from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
 from textsim_db.files.arrow_results import Results
 from textsim_db.measures.by_name import JACCARD
+from textsim_db.measures.word_diff import ShownText
 from textsim_db.read import list_pairs, search, statements, stored_documents
 from textsim_db.read.stored_documents import Traits, forms_of_rows
 from textsim_db.results import Inspection, Pair, Source
-from textsim_db.review.reviewed import JudgementStore, NextCommand, Text
+from textsim_db.review.reviewed import JudgementStore, NextCommand
 from textsim_db.review.reviewed_clusters import StoredClusters
 from textsim_db.sync import sources as attached_tables
-from textsim_db.sync.read_source import original_texts, sources_of
+from textsim_db.sync.shown_texts import shown_texts
 from textsim_db.text.keys import possible_key
 
 DRAWN_DOCUMENTS = 200
@@ -73,7 +74,6 @@ class CorpusDocuments:
         criterion = corpus._criterion(JACCARD.name, threshold, None)
         self._criterion = criterion._replace(for_merges=True)
         self._pairs = Results(Pair, partial(corpus._pairs, list_pairs.pairs, self._criterion))
-        self._sources = sources_of(self._store)
         self._source = source
         self._source_id = (
             None if source is None else attached_tables.id_of(self._store, source.table)
@@ -130,16 +130,9 @@ class CorpusDocuments:
     def traits(self, keys: list[str]) -> dict[str, Traits]:
         return self._corpus._current.read(stored_documents.traits, _possible(keys))
 
-    def texts(self, keys: list[str]) -> dict[str, Text]:
+    def texts(self, keys: list[str]) -> dict[str, ShownText]:
         """Return the texts of the documents that exist: those of attached tables in the original."""
-        keys = _possible(keys)
-        originals = original_texts(self._store, self._sources, keys)
-        texts = {key: Text(text, True) for key, text in originals.items()}
-        rest = [key for key in keys if key not in texts]
-        if rest:
-            stored = self._corpus._current.read(stored_documents.forms, rest)
-            texts |= {key: Text(form, False) for key, form in stored.items()}
-        return texts
+        return self._corpus._current.read(shown_texts, _possible(keys))
 
     def stored_clusters(self) -> StoredClusters | None:
         """Return the stored clusters; None for a table, whose clusters may have other documents."""

@@ -18,9 +18,10 @@ from textsim_db.compare.match_rule import Criterion
 from textsim_db.errors import JudgementExists
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.measures.explanation import warning
+from textsim_db.measures.word_diff import ShownText
 from textsim_db.results import Judgement, Pair
 from textsim_db.review.pair_arrays import Column, Pairs
-from textsim_db.review.reviewed import Judgements, Text
+from textsim_db.review.reviewed import Judgements
 from textsim_db.review.side_by_side import compare_texts
 from textsim_db.review.site import (
     ON_A_PAGE,
@@ -148,7 +149,7 @@ MOST_READ = 150
 """The pairs whose texts one page searches."""
 _READ_AT_ONCE = 50
 
-TextsOf = Callable[[list[str]], Mapping[str, Text]]
+TextsOf = Callable[[list[str]], Mapping[str, ShownText]]
 
 
 class PairList:
@@ -225,7 +226,7 @@ class PairList:
             texts = self._texts_of(sorted({key for _, pair in part for key in pair[:2]}))
             yield from (each for each in part if self._has_text(each[1], texts))
 
-    def _has_text(self, pair: Pair[str], texts: Mapping[str, Text]) -> bool:
+    def _has_text(self, pair: Pair[str], texts: Mapping[str, ShownText]) -> bool:
         wanted = self._choice.text.casefold()
         return any(
             wanted in key.casefold() or (key in texts and wanted in texts[key].text.casefold())

@@ -6,7 +6,6 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from textsim_db.errors import JudgementExists
-from textsim_db.measures.word_diff import Token, tokens, tokens_of_form
 from textsim_db.results import Judgement
 from textsim_db.settings.named_values import VerdictName
 
@@ -28,18 +27,6 @@ JudgedPair = (
     ]
 )
 """Two keys, the verdict, the note, the source, the confidence, and the hashes of the texts."""
-
-
-class Text(NamedTuple):
-    text: str
-    is_original: bool
-    """Whether it is the text of its source; otherwise it is the normal form."""
-
-    def begin(self, most: int) -> Text:
-        return self._replace(text=self.text[:most])
-
-    def words(self) -> list[Token]:
-        return tokens(self.text) if self.is_original else tokens_of_form(self.text)
 
 
 class NextCommand(NamedTuple):

@@ -10,11 +10,11 @@ from textsim_db.errors import MeasureError
 from textsim_db.measures.word_diff import (
     Change,
     Part,
+    ShownText,
     differences,
     written,
 )
 from textsim_db.results.html import end_of_start, start_of_end
-from textsim_db.review.reviewed import Text
 
 _MOST_WORDS = 20_000
 """The words of a document that are compared, so that a page takes moments."""
@@ -62,7 +62,7 @@ class Summary(NamedTuple):
     """The kinds of the different words: see `Differences`."""
 
 
-def compare_texts(a: Text, b: Text) -> Comparison:
+def compare_texts(a: ShownText, b: ShownText) -> Comparison:
     one, other = a.begin(_MOST_READ).words(), b.begin(_MOST_READ).words()
     is_cut = max(len(one), len(other)) > _MOST_WORDS or max(len(a.text), len(b.text)) > _MOST_READ
     one, other = one[:_MOST_WORDS], other[:_MOST_WORDS]
@@ -76,7 +76,7 @@ def compare_texts(a: Text, b: Text) -> Comparison:
     return Comparison(_runs(parts, "a"), _runs(parts, "b"), distinctions, is_cut, True)
 
 
-def summary(a: Text, b: Text) -> Summary:
+def summary(a: ShownText, b: ShownText) -> Summary:
     """Return the first difference of two texts with some words before and after it, for a list."""
     begins = [each.begin(_MOST_OF_EXCERPT) for each in (a, b)]
     parts, distinctions = differences(*(begin.words() for begin in begins))
@@ -102,7 +102,7 @@ def _excerpt(parts: list[Part]) -> list[tuple[Change, str]]:
     return [(change, visible(text)) for change, text in shown]
 
 
-def begin_of(text: Text) -> str:
+def begin_of(text: ShownText) -> str:
     begin = text.text[:_MOST_OF_EXCERPT]
     return visible(_begin(_line(begin if text.is_original else written(begin)), 2 * _OF_EXCERPT))
 

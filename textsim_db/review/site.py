@@ -12,10 +12,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from textsim_db.errors import DocumentNotFound, shown
+from textsim_db.measures.word_diff import ShownText
 from textsim_db.results import Pair
-from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs
+from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs, suspicious
 from textsim_db.review.rendering import render
-from textsim_db.review.reviewed import Judgements, Judging, Reviewed, Text
+from textsim_db.review.reviewed import Judgements, Judging, Reviewed
 from textsim_db.review.reviewed_clusters import ChainClusters, Judged, StoredClusters
 from textsim_db.review.side_by_side import Summary, begin_of, summary
 from textsim_db.review.survey import Survey
@@ -23,10 +24,6 @@ from textsim_db.review.survey import Survey
 ON_A_PAGE = 25
 _MOST_FORM_BYTES = 64_000
 """The bytes of a form; a note has up to 10,000."""
-_LARGE_SHARE = 0.1
-"""A cluster with this share of all documents is worth a warning."""
-_FEWEST_OF_LARGE = 10
-"""Smaller clusters are read quickly, and cause no warning."""
 _MOST_CLUSTERINGS = 4
 """The thresholds whose clusters are kept in memory."""
 
@@ -85,13 +82,10 @@ class Site:
             )
         return self._clusterings[name]
 
-    def too_large(self, largest: Largest | None) -> Largest | None:
-        """Return the largest cluster if it is worth a warning: a large part of the documents."""
-        if largest is None or largest.documents < _FEWEST_OF_LARGE:
-            return None
-        return largest if largest.documents >= _LARGE_SHARE * self.survey.documents else None
+    def suspicious(self, largest: Largest | None) -> Largest | None:
+        return suspicious(largest, self.survey.documents)
 
-    def texts(self, *keys: str) -> list[Text]:
+    def texts(self, *keys: str) -> list[ShownText]:
         """Return the texts of documents; raises DocumentNotFound."""
         texts = self.reviewed.texts(list(keys))
         for key in keys:
