@@ -34,6 +34,25 @@ AWKWARD = (
         "…",
         "...",
     ),
+    *(
+        "two",
+        "III",
+        "三",
+        "kg",
+        "g",
+        "5%",
+        "3.5",
+        "3-5",
+        "3–5,",
+        ".5",
+        "<",
+        ">",
+        "A-",
+        "a-,",
+        "$5",
+        "=",
+        "+1",
+    ),
     *("[it]", "[", "]", ". . .", "👍", "rose¹", "co\u00adop", "نه", "[...]", "(", "%", "x" * 40),
 )
 
@@ -53,6 +72,12 @@ def as_in_sql(quotation: ts.Quotation) -> tuple[Any, ...]:
     differences = [each._asdict() for each in quotation.differences]
     rows = json.loads(json.dumps([pieces, differences]))
     return (quotation.verdict, quotation.key, quotation.share, *rows)
+
+
+def without_kinds(quotation: ts.Quotation) -> tuple[Any, ...]:
+    pieces = [piece._replace(kinds=()) for piece in quotation.pieces]
+    differences = [each._replace(kinds=()) for each in quotation.differences]
+    return (quotation.verdict, quotation.share, pieces, differences)
 
 
 def altered(rng: random.Random, words: Sequence[str]) -> str:
@@ -116,9 +141,13 @@ def test_memory_corpus_and_sql_agree(
             continue
         assert in_sql(connection, text, key, shortest=least) == as_in_sql(quotation), (text, key)
         found[quotation.verdict] += 1
+        with_signs = corpus.quote(text, key, shortest=least, original=texts[key])
+        in_database = in_sql(connection, text, key, shortest=least, original=texts[key])
+        assert in_database == as_in_sql(with_signs), (text, texts[key])
         if not settings:
             in_memory = ts.quote(text, texts[key], least)
-            assert (in_memory.verdict, in_memory.share) == (quotation.verdict, quotation.share)
+            # A corpus also names its guard words.
+            assert without_kinds(in_memory) == without_kinds(with_signs)
             for piece in in_memory.pieces:
                 if piece.in_document is not None:
                     quoted = normal_form(texts[key][piece.source_start : piece.source_end])
@@ -163,6 +192,14 @@ def test_a_place_is_the_run_with_the_fewest_edits(seed: int) -> None:
         ("that 3,000 euros of 8,000 were too many", "altered", [("8", "9", ["numbers"])]),
         ("and that it can decide", "altered", [("decide", "t", ["negations"])]),
         ("council did not approve a new budget", "altered", [("a", "the", [])]),
+        (
+            "page 12, that three thousand euros of 9,000",
+            "altered",
+            [("three thousand", "3 000", ["numbers", "numerals"])],
+        ),
+        ("on page 12, that 3,000 dollars", "altered", [("dollars", "euros", ["units"])]),
+        ("on page 12, that 3.000 euros", "exact", [(".", ",", ["symbols"])]),
+        ("on page 12, that 3,000 euros %", "exact", [(", %", ",", ["symbols"])]),
         # A place begins and ends with words of the quotation; the words next to it are named.
         ("It said on page 13", "altered", [("13", "12", ["numbers"])]),
         ("They did never approve any new budgets", "absent", []),

@@ -125,7 +125,7 @@ class PassageMethods(CheckedArguments):
             shortest: a quotation of fewer words raises an error, because it stands in many texts by
                 chance. If fewer than four are allowed, such a quotation is exact or absent.
             original: the text of the document, because a corpus stores only words. With it, the pieces
-                have their characters in it.
+                have their characters in it, and signs that differ are named, such as "%" and "<".
 
         Raises:
             DocumentError: the quotation has too few or too many words, or too few for the passages of

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
-from textsim_db.compare.quotations import SourceWords, best, verdict_on, with_places
-from textsim_db.compare.readings import Reading, readings_of
+from textsim_db.compare.quotation_verdicts import Original, Source, best, verdict_on
+from textsim_db.compare.readings import readings_of
 from textsim_db.results import Quotation
 from textsim_db.results.html import ResultList
 from textsim_db.settings.corpus_settings import MIN_QUOTATION
 from textsim_db.sketch.sketch_texts import places_of_words
-from textsim_db.text.word_places import WordPlaces
 
 
 def quote(text: str, source: str, shortest: int = MIN_QUOTATION) -> Quotation:
@@ -48,7 +46,7 @@ def quote(text: str, source: str, shortest: int = MIN_QUOTATION) -> Quotation:
         'the council did not approve the new budget'
     """
     readings = readings_of(text, shortest)
-    return _Source.of(source).verdict(readings)
+    return verdict_on(readings, _source(source))
 
 
 def quotes(
@@ -74,31 +72,16 @@ def quotes(
         [('exact', 'a')]
     """
     named = sources if isinstance(sources, Mapping) else dict(enumerate(sources))
-    prepared = [(key, _Source.of(source)) for key, source in named.items()]
+    prepared = [(key, _source(source)) for key, source in named.items()]
     verdicts = ResultList[Quotation]()
     for text in texts:
         readings = readings_of(text, shortest)
-        verdicts.append(best([Quotation("absent"), *_verdicts(readings, prepared)]))
+        each = (verdict_on(readings, source)._replace(key=key) for key, source in prepared)
+        verdict = best([Quotation("absent"), *each])
+        verdicts.append(verdict._replace(key=None) if verdict.share is None else verdict)
     return verdicts
 
 
-def _verdicts(
-    readings: list[Reading], sources: list[tuple[str | int, _Source]]
-) -> Iterable[Quotation]:
-    for key, source in sources:
-        verdict = source.verdict(readings)
-        if verdict.share is not None:
-            yield verdict._replace(key=key)
-
-
-class _Source(NamedTuple):
-    words: SourceWords
-    places: WordPlaces
-
-    @classmethod
-    def of(cls, text: str) -> _Source:
-        words, places = places_of_words(text, None)
-        return cls(SourceWords.of(words), places)
-
-    def verdict(self, readings: list[Reading]) -> Quotation:
-        return with_places(verdict_on(readings, self.words), self.places)
+def _source(text: str) -> Source:
+    words, places = places_of_words(text, None)
+    return Source.of(words, Original(text, places))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
-from textsim_db.compare.quotations import SourceWords, best, verdict_on, with_places
+from textsim_db.compare.quotation_verdicts import Original, Source, best, verdict_on
 from textsim_db.compare.readings import Reading, readings_of
 from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit
@@ -22,7 +23,7 @@ from textsim_db.read.find_candidates import (
 )
 from textsim_db.read.search import row_of_key
 from textsim_db.read.snapshot import snapshot
-from textsim_db.read.stored_documents import forms_of_rows
+from textsim_db.read.stored_documents import WordNumbers, stored_word_numbers
 from textsim_db.results import Quotation
 from textsim_db.sketch.fingerprints import count_units, passage_shingles
 from textsim_db.sketch.ragged import part_only
@@ -51,21 +52,33 @@ def quote(
             rows = [row_of_key(cursor, store.corpus, key)]
             if part is not None and rows[0][5] != part:
                 raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key}"')
-    verdicts = [Quotation("absent")]
-    by_key = sorted(rows, key=lambda row: row[1])
-    forms = forms_of_rows(store, by_key)
-    for row, form in zip(by_key, forms, strict=True):
-        verdict = verdict_on(readings, SourceWords.of(form.split()), config.guard_words)
-        if verdict.share is not None:
-            verdicts.append(verdict._replace(key=row[1]))
-    quotation = best(verdicts)
+    return _best_verdict(store, readings, sorted(rows, key=lambda row: row[1]), original)
+
+
+def _best_verdict(
+    store: Store, readings: list[Reading], rows: list[tuple[Any, ...]], original: str | None
+) -> Quotation:
+    config, vocabulary = store.corpus.config, WordNumbers(store.dictionary)
+    pieces = [piece for reading in readings for piece in reading.words]
+    # Each piece is a text: one without words has its symbols as words.
+    numbers = vocabulary.numbers(tokens_of([" ".join(piece).encode() for piece in pieces]))
+    waiting = {i: row[4] for i, row in enumerate(rows) if row[3] is None}
+    documents, offsets = stored_word_numbers([row[3] for row in rows], waiting, vocabulary)
+    number_of = dict(zip(chain.from_iterable(pieces), numbers.tolist(), strict=True))
+    source = Source(documents, number_of, vocabulary.texts, None, config.guard_words)
+    quotation = Quotation("absent")
+    for row, start, end in zip(rows, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        own = source._replace(numbers=documents[start:end])
+        verdict = verdict_on(readings, own)._replace(key=row[1])
+        if best([quotation, verdict]) is verdict:
+            quotation, chosen = verdict, own
     if original is None or quotation.key is None:
         return quotation
-    words, places = places_of_words(original, config)
-    (form,) = (form for row, form in zip(by_key, forms, strict=True) if row[1] == quotation.key)
-    if words != form.split():
+    own_words, places = places_of_words(original, config)
+    if own_words != chosen.words(0, len(chosen.numbers)):
         raise DocumentError(f'the original has other words than document "{quotation.key}"')
-    return with_places(quotation, places)
+    verdict = verdict_on(readings, chosen._replace(original=Original(original, places)))
+    return verdict._replace(key=quotation.key)
 
 
 def _candidates(

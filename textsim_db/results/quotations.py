@@ -23,7 +23,8 @@ class QuotedPiece(NamedTuple):
     left_out: str
     """The words of the document between the place of the piece before and this place."""
     kinds: tuple[str, ...]
-    """The kinds of the words left out: numbers, negations, or guard words of the corpus ("words")."""
+    """The kinds of the words left out: numbers, negations, guard words of the corpus ("words") and
+    numerals."""
     start: int
     """The characters of the quotation before the piece."""
     end: int
@@ -35,7 +36,7 @@ class QuotedPiece(NamedTuple):
 
 
 class QuotationDifference(NamedTuple):
-    """A run of words in which a quotation and its document differ."""
+    """A run of words in which a quotation and its document differ, or the signs of an unaltered piece."""
 
     in_text: int
     """The words of the quotation before the run."""
@@ -46,7 +47,8 @@ class QuotationDifference(NamedTuple):
     document: str
     """The words of the document; empty if the quotation adds words."""
     kinds: tuple[str, ...]
-    """The kinds that differ: numbers, negations, and guard words of the corpus ("words")."""
+    """The kinds that differ: numbers, negations, guard words of the corpus ("words"), numerals, units; or
+    "symbols", if both runs are the signs of a piece and of its place."""
 
 
 class Quotation(NamedTuple):
@@ -61,7 +63,8 @@ class Quotation(NamedTuple):
     pieces: tuple[QuotedPiece, ...] = ()
     """The pieces in their order; none if it is absent."""
     differences: tuple[QuotationDifference, ...] = ()
-    """The runs in which an altered quotation differs from the document."""
+    """The runs in which an altered quotation differs from the document, and the signs in which an unaltered
+    piece does, if the text of the document is at hand."""
 
     def _repr_html_(self) -> str:
         place = "" if self.key is None else f' in "{self.key}"'
