@@ -75,6 +75,7 @@ from textsim_db.results import (
     QuotedPiece as QuotedPiece,
     RecallReport as RecallReport,
     Refusal as Refusal,
+    Region as Region,
     ScopeStatus as ScopeStatus,
     SharedPassage as SharedPassage,
     SharedShingle as SharedShingle,

@@ -69,6 +69,31 @@ def test_a_quotation_that_is_not_verified_fails(textsim: Textsim) -> None:
     )
 
 
+def test_quotations_of_a_file(textsim: Textsim) -> None:
+    create(textsim)
+    quoted = [
+        ("a", RUN),
+        ("a", RUN.replace("seven", "7")),
+        ("b", RUN),
+        ("x", RUN),
+        ("a", "one two"),
+    ]
+    lines = [json.dumps({"document": key, "text": text}) for key, text in quoted]
+    command = ("quotations", "-", "--against", "c", "--format", "jsonl")
+    listed = textsim(*command, "--key", "document", input="\n".join(lines), status=1)
+    verdicts = rows(listed)
+    assert [row["verdict"] for row in verdicts] == ["exact", "altered", "absent"]
+    (difference,) = verdicts[1]["differences"]
+    assert difference == {"quotation": "7", "document": "seven", "kinds": ["numbers"]}
+    for message in ("3 quotations: 1 exact, 0 pieces", 'no document "x"', "expected 4 to 500"):
+        assert message in listed.stderr
+    anywhere = textsim(*command, input="\n".join(lines[:1]))
+    assert rows(anywhere)[0]["key"] == "a"
+    Path("quotes.csv").write_text(f"text\n{RUN} it\n", encoding="utf-8")
+    table = textsim("quotations", "quotes.csv", "--against", "c", status=1)
+    assert '"it" for "after"' in " ".join(table.stdout.split())
+
+
 def test_a_report_spares_the_test_set_and_needs_records(textsim: Textsim) -> None:
     create(textsim)
     testset, folder = Path("testset.jsonl"), Path("folder")

@@ -123,28 +123,26 @@ def _verdict_on_reading(reading: Reading, source: Source) -> Quotation:
         left_out = source.words(end, place.first) if pieces else []
         kinds = (*source.kinds([], left_out), *numerals_and_units([], left_out))
         size = place.last - place.first
-        piece = QuotedPiece(
-            *(in_text, len(words), place.first, size, " ".join(left_out), kinds, *characters)
-        )
+        span: tuple[int, int] | tuple[None, None] = (None, None)
         if place.edits:
             differences += _differences(words, in_text, place, end, source)
         if source.original is not None:
-            piece = piece._replace(**_span(source.original, place))
+            span = source.original.places.span(place.first, size)
             theirs = source.original.signs(place.first, place.last)
             if signs != theirs and not place.edits:
                 differences.append(
                     QuotationDifference(in_text, signs, place.first, theirs, ("symbols",))
                 )
-        pieces.append(piece)
+        pieces.append(
+            QuotedPiece(
+                *(in_text, len(words), place.first, size, " ".join(left_out), kinds),
+                *(*characters, *span),
+            )
+        )
         end = place.last
     share = 1.0 - edits / reading.total
     verdict = "altered" if edits else unaltered
     return Quotation(verdict, None, share, tuple(pieces), tuple(differences))
-
-
-def _span(original: Original, place: _PieceAt) -> dict[str, int]:
-    start, end = original.places.span(place.first, place.last - place.first)
-    return {"source_start": start, "source_end": end}
 
 
 def _places(pieces: Sequence[Sequence[str]], source: Source) -> Iterator[_PieceAt | None]:
