@@ -47,6 +47,15 @@ def test_passages_are_shown_in_their_context(textsim: Textsim) -> None:
     assert "to search for its content: --file letter.txt" in named.stderr
 
 
+def test_regions_have_gaps(textsim: Textsim) -> None:
+    create(textsim)
+    text = "before it one two three x four five six seven eight after it"
+    listed = textsim("regions", "c", text, "--gap", "5", "--format", "jsonl")
+    (row,) = rows(listed)
+    assert (row["words_in_text"], row["in_document"], row["end"]) == (7, 5, len(text))
+    assert "1 region found" in listed.stderr
+
+
 def test_a_quotation_that_is_not_verified_fails(textsim: Textsim) -> None:
     create(textsim)
     exact = textsim("quote", "c", RUN.upper(), "--format", "jsonl")
@@ -55,7 +64,7 @@ def test_a_quotation_that_is_not_verified_fails(textsim: Textsim) -> None:
     pieces = textsim(
         "quote", "c", "before it one ... six seven eight", "--key", "a", "--format", "csv"
     )
-    assert pieces.stdout.splitlines()[1:] == ["pieces,a,1.0,,two three four five,"]
+    assert pieces.stdout.splitlines()[1:] == ["pieces,a,1.0,,two three four five,numerals"]
     changed = textsim("quote", "c", RUN.replace("seven", "7"), status=1)
     assert "altered" in changed.stdout
     assert "numbers" in changed.stdout
@@ -84,7 +93,7 @@ def test_quotations_of_a_file(textsim: Textsim) -> None:
     verdicts = rows(listed)
     assert [row["verdict"] for row in verdicts] == ["exact", "altered", "absent"]
     (difference,) = verdicts[1]["differences"]
-    assert difference == {"quotation": "7", "document": "seven", "kinds": ["numbers"]}
+    assert difference == {"quotation": "7", "document": "seven", "kinds": ["numbers", "numerals"]}
     for message in ("3 quotations: 1 exact, 0 pieces", 'no document "x"', "expected 4 to 500"):
         assert message in listed.stderr
     anywhere = textsim(*command, input="\n".join(lines[:1]))

@@ -176,18 +176,17 @@ def test_a_quotation_is_verified_with_the_text_of_its_row(
     connection.execute(b"CREATE TABLE law (id int PRIMARY KEY, body text NOT NULL)")
     body = "The fee is 50 % of the rent. It shall not rise in the first two years."
     connection.execute(b"INSERT INTO law VALUES (1, %s)", [body])
-    connection.execute(b"SELECT textsim.create_corpus('laws', passages => 5)")
-    connection.execute(b"SELECT textsim.attach('laws', 'law', 'id', 'body')")
-    db.corpus("laws").sync()
+    laws = db.create_corpus("laws", passages=5)
+    laws.attach("law", key="id", text="body")
 
     async def main() -> None:
-        async with calling(tool_server(db.corpus("laws"))) as call:
+        async with calling(tool_server(laws)) as call:
             answers = [
                 await call("verify_quote", text=text)
                 for text in ("the fee is 50 of the rent", "It shall rise in the first two years")
             ]
-        symbols = {"quotation": "", "document": "%", "kinds": "symbols"}
-        negations = {"quotation": "", "document": "not", "kinds": "negations"}
+        symbols = {"document": "%", "kinds": "symbols"}
+        negations = {"document": "not", "kinds": "negations"}
         assert [answer["verdict"] for answer in answers] == ["exact", "altered"]
         assert [answer["differences"] for answer in answers] == [[symbols], [negations]]
 

@@ -201,8 +201,7 @@ def quotations(
                 try:
                     verdict = corpus.quote(quoted, document if key else None, scope)
                 except (DocumentError, DocumentNotFound) as error:
-                    start = quoted[: end_of_start(quoted, _MOST_SHOWN)]
-                    refusals.add(Refusal(f'quotation "{start}"', str(error)))
+                    refusals.add(Refusal(f'quotation "{quoted[:_MOST_SHOWN]}"', str(error)))
                 else:
                     counts[verdict.verdict] += 1
                     yield (*verdict[:3], quoted, _differences_as(verdict, form))

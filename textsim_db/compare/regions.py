@@ -1,4 +1,4 @@
-"""Regions: the runs that a text shares with a document in, parts of both that are alike in spite of gaps out.
+"""Regions: the runs that a text shares with a document in, the parts of both that they make out.
 
 Runs are one region while no gap between them has more than some words, neither in the text nor in the
 document. If too few of its words are equal, its gaps are made shorter. Sanchez-Perez, Sidorov and
@@ -53,7 +53,7 @@ _SIDES = ("in_text", "in_document")
 
 
 def _share_of_equal(one: Int32Array, other: Int32Array) -> float:
-    """Return 2 * the words that both have / the words of both; a word counts as often as both have it."""
+    """Return 2 * the words that both have / the words of both, each counted as often as it occurs."""
     numbers, counts = np.unique(one, return_counts=True)
     others, other_counts = np.unique(other, return_counts=True)
     _, i, j = np.intersect1d(numbers, others, assume_unique=True, return_indices=True)

@@ -85,8 +85,8 @@ class PassageMethods(CheckedArguments):
         """Return the parts of documents that a text has in changed words, the longest first.
 
         A region joins the passages of a document while no gap between two of them has more than `gap`
-        words, neither in the text nor in the document. If less than 0.34 of its words are equal, its gaps
-        are made shorter. Each passage that passages() returns is in one region.
+        words, neither in the text nor in the document. If less than 0.34 of its words are equal, its
+        gaps are made shorter. Each passage that passages() returns is in one region.
 
         Args:
             gap: the largest number of words between two passages of a region, 0 to 10,000.
@@ -99,9 +99,10 @@ class PassageMethods(CheckedArguments):
             >>> order = "The tenant shall keep the garden in good order and shall never fell a tree."
             >>> orders.add("a", order).added
             1
-            >>> (region,) = orders.regions("tenant shall keep the lawn in good order and shall not", gap=5)
-            >>> region.words_in_text, region.words_in_document, [p.words for p in region.passages]
-            (9, 9, [5])
+            >>> text = "Every tenant shall keep the lawn in good order and shall never fell two trees."
+            >>> (region,) = orders.regions(text, gap=5)
+            >>> region.words_in_text, region.in_document, [each.words for each in region.passages]
+            (7, 7, [7])
         """
         from textsim_db.read import find_passages
 

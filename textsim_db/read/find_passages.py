@@ -11,11 +11,12 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.base.numba_compiler import Int32Array
+from textsim_db.base.numba_compiler import Int32Array, Int64Array
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.jaccard import code_points
 from textsim_db.compare.match_rule import Criterion
@@ -306,16 +307,17 @@ class _Shared(NamedTuple):
     text: Int32Array
     """The numbers of its words, or of its characters."""
     keys: list[str]
-    documents: list[Int32Array]
-    """Those of each document."""
+    documents: Int32Array
+    """Those of all documents, which are read by their keys."""
+    offsets: Int64Array
 
     def by_document(self) -> Iterator[tuple[list[Passage], Int32Array, Int32Array]]:
         passages_of = dict[str, list[Passage]]()
         for passage in self.passages:
             passages_of.setdefault(passage.key, []).append(passage)
-        for key, document in zip(self.keys, self.documents, strict=True):
+        for key, (start, end) in zip(self.keys, pairwise(self.offsets.tolist()), strict=True):
             if key in passages_of:
-                yield passages_of[key], self.text, document
+                yield passages_of[key], self.text, self.documents[start:end]
 
 
 def _shared(store: Store, tokens: Tokens, candidates: CandidateRows, min_words: int) -> _Shared:
@@ -332,4 +334,4 @@ def _shared(store: Store, tokens: Tokens, candidates: CandidateRows, min_words: 
     columns = (runs.words.tolist(), runs.in_text.tolist(), runs.in_document.tolist())
     passages = [Passage(*each) for each in zip(keys, *columns, strict=True)]
     passages.sort(key=lambda each: (-each.words, each.key, each.in_document))
-    return _Shared(passages, text, documents.keys, np.split(words, offsets[1:-1]))
+    return _Shared(passages, text, documents.keys, words, offsets)
