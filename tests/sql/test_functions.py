@@ -22,7 +22,7 @@ PUBLIC = {
     "stable": (
         "buckets candidates candidates_of cluster_events cluster_of common_runs containing "
         "contradictions differs distinct_of jaccard judgements languages match_pairs matches "
-        "members members_of nearest neighbours passages passages_of quote scopes "
+        "members members_of nearest neighbours passages passages_of quote regions scopes "
         "signature"
     ),
     "volatile": (

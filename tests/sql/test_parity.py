@@ -32,11 +32,11 @@ ONLY_SQL = {
     "judge": {"hashes"},
 }
 """Arguments that only the function has, where a method has an argument of another kind instead."""
-ONLY_PYTHON = {"measure", "rank", "progress", "later", "any_text", "original"}
+ONLY_PYTHON = {"measure", "rank", "progress", "later", "any_text"}
 """Arguments that only methods have: the other measures, functions, and a rebuild at once or later."""
 OTHER_KINDS = {"attach", "detach", "buckets", "normal_form", "remove"}
 """Functions that take a relation, a signature, a text or one key, and their methods something else."""
-NO_READERS = {"add_unique", "forget", "status", "quote"}
+NO_READERS = {"add_unique", "forget", "status", "quote", "regions"}
 """Writers; a function whose columns show ages where the method has times; one of lists of rows."""
 READERS = """
 SELECT p.proname, p.proargnames[2:p.pronargs], p.proargnames[p.pronargs + 1:],
