@@ -99,7 +99,16 @@ ELSEWHERE = {"warm", "db stop"}
 COMPUTING = {
     *("dedupe", "compare", "identify", "demo", "index", "pairs"),
     *("clusters", "review", "track", "attach", "worker", "reconcile", "plan", "rebuild", "stats"),
-    *("boilerplate", "check", "warm", "passages", "regions", "contamination", "quote", "quotations"),
+    *(
+        "boilerplate",
+        "check",
+        "warm",
+        "passages",
+        "regions",
+        "contamination",
+        "quote",
+        "quotations",
+    ),
 }
 """Commands that compute signatures, as check does for each document. Their help does not."""
 ONE_TEXT = [

@@ -86,23 +86,25 @@ class PassageMethods(CheckedArguments):
 
         A region joins the passages of a document while no gap between two of them has more than `gap`
         words, neither in the text nor in the document. If less than 0.34 of its words are equal, its
-        gaps are made shorter. Each passage that passages() returns is in one region.
+        gaps are made shorter. Each passage that passages() returns is in one region. The other arguments
+        are those of passages().
 
         Args:
             gap: the largest number of words between two passages of a region, 0 to 10,000.
-            max_results: the largest number of regions; None returns all.
 
-        The other arguments and the errors are those of passages().
+        Raises:
+            DocumentError: the text could not be stored, for example because of a NUL character.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
 
         Examples:
             >>> orders = db.create_corpus("orders", passages=5)
             >>> order = "The tenant shall keep the garden in good order and shall never fell a tree."
             >>> orders.add("a", order).added
             1
-            >>> text = "Every tenant shall keep the lawn in good order and shall never fell two trees."
+            >>> text = "Every tenant shall keep the garden in perfect order and shall never fell a bush."
             >>> (region,) = orders.regions(text, gap=5)
             >>> region.words_in_text, region.in_document, [each.words for each in region.passages]
-            (7, 7, [7])
+            (13, 1, [6, 6])
         """
         from textsim_db.read import find_passages
 

@@ -9,6 +9,10 @@ from textsim_db.results.html import note, output, table
 QuotationVerdict = Literal["exact", "pieces", "altered", "absent"]
 
 
+DifferenceRow = tuple[str, str, tuple[str, ...]]
+"""Words of a quotation, those of the document, and their kinds."""
+
+
 class QuotedPiece(NamedTuple):
     """A piece of a quotation and its place; a quotation without an ellipsis is one piece."""
 
@@ -66,7 +70,7 @@ class Quotation(NamedTuple):
     """The runs in which an altered quotation differs from the document; and the signs in which an
     unaltered piece does, if the text of the document is at hand."""
 
-    def shown_differences(self) -> list[tuple[str, str, tuple[str, ...]]]:
+    def shown_differences(self) -> list[DifferenceRow]:
         """Return the words that differ and those left out, each with those of the document."""
         left_out = [("", piece.left_out, piece.kinds) for piece in self.pieces if piece.left_out]
         return [(each.quotation, each.document, each.kinds) for each in self.differences] + left_out
