@@ -366,7 +366,9 @@ BEGIN
         RETURN QUERY SELECT 'absent', NULL::text, NULL::double precision, '[]'::jsonb, '[]'::jsonb;
         RETURN;
     END IF;
-    IF textsim._form(c, original) <> textsim._stored_form(c.id, found.word_ids, found.normal_form) THEN
+    IF original IS NOT NULL
+        AND textsim._form(c, original) <> textsim._stored_form(c.id, found.word_ids, found.normal_form)
+    THEN
         RAISE EXCEPTION 'the original has other words than document "%"', found.key
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
