@@ -231,6 +231,12 @@ def test_short_quotations_are_refused_or_found_unaltered() -> None:
         ts.quote("the new budget \x00 for", SOURCE)
     with pytest.raises(ts.ConfigurationError, match="shortest"):
         ts.quote("the new budget for", SOURCE, shortest=0)
+    nothing: Any = None
+    with pytest.raises(ts.DocumentError, match="the text is null"):
+        ts.quote(nothing, SOURCE)
+    for texts, sources in ((SOURCE, [SOURCE]), ([SOURCE], SOURCE)):
+        with pytest.raises(ts.ConfigurationError, match="takes several"):
+            ts.quotes(texts, sources)
 
 
 def test_quotes_name_the_source() -> None:

@@ -11,6 +11,7 @@ from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import MAX_QUOTATION, CorpusConfig
 from textsim_db.sketch.sketch_texts import places_of_words
 from textsim_db.text.distinctions import symbols
+from textsim_db.text.storable_text import to_bytes
 
 _ELLIPSES = r"\.{3,}|…|\. \. \."
 _CUTS = [re.compile(cuts) for cuts in (_ELLIPSES, _ELLIPSES + r"|\[[^][]*\]")]
@@ -38,6 +39,7 @@ def readings_of(text: str, shortest: int, config: CorpusConfig | None = None) ->
     All its words are one piece; if it is divided, ellipses divide it, then also words in brackets.
     """
     check_count(shortest, "shortest", 1, MAX_QUOTATION)
+    to_bytes(text)  # raises the error of what is no text
     first = _reading(text, [(0, len(text))], config)
     words = len(first.words[0]) if first.words else 0
     if not shortest <= words <= MAX_QUOTATION:

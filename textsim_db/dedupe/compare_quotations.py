@@ -8,6 +8,7 @@ from textsim_db.compare.quotation_verdicts import Original, Source, best, verdic
 from textsim_db.compare.readings import readings_of
 from textsim_db.results import Quotation
 from textsim_db.results.html import ResultList
+from textsim_db.settings.check_values import several_items
 from textsim_db.settings.corpus_settings import MIN_QUOTATION
 from textsim_db.sketch.sketch_texts import places_of_words
 
@@ -64,13 +65,15 @@ def quotes(
 
     Raises:
         DocumentError: a quotation has too few or too many words, or a text has a NUL character.
-        ConfigurationError: shortest is out of range.
+        ConfigurationError: shortest is out of range, or the texts or the sources are one text.
 
     Examples:
         >>> sources = {"a": "Rain in the north on Monday.", "b": "Sun in the south of the country."}
         >>> [(each.verdict, each.key) for each in textsim_db.quotes(["rain IN the north"], sources)]
         [('exact', 'a')]
     """
+    several_items(texts, "quotes() takes several texts, such as [text]")
+    several_items(sources, "quotes() takes several sources, such as [source]")
     named = sources if isinstance(sources, Mapping) else dict(enumerate(sources))
     prepared = [(key, _source(source)) for key, source in named.items()]
     verdicts = ResultList[Quotation]()
