@@ -393,43 +393,6 @@ BEGIN
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 
-CREATE OR REPLACE FUNCTION textsim.passages(
-    corpus text, text text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL, scope text DEFAULT NULL,
-    max_documents integer DEFAULT NULL)
-RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-    least_words integer := textsim._check_passages(c, min_words, max_documents);
-    query record := textsim._passage_look_up(c, text, NULL, scope, max_results);
-    rare integer[] := query.fingerprints;
-    of_many integer[];
-BEGIN
-    IF query.form IS NULL THEN
-        RETURN;
-    END IF;
-    IF max_documents IS NOT NULL THEN
-        of_many := textsim._fingerprints_of_many(c, rare, query.part, max_documents);
-        IF of_many <> '{}' THEN
-            RAISE NOTICE 'a part of the text is in more than % documents, which are not all compared', max_documents
-                USING HINT = 'textsim.common_runs lists such parts.';
-            rare := array(SELECT unnest(rare) EXCEPT SELECT unnest(of_many));
-        END IF;
-    END IF;
-    RETURN QUERY SELECT * FROM textsim._find_passages(c, rare, query.form, NULL, least_words, query.part, NULL) p
-    ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
-END $$;
-COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer)
-    IS 'Returns the passages that a text shares with documents, the longest first: runs of at least min_words words that '
-    'are in no longer run of the document that the text has. in_text and in_document are the numbers of words before '
-    'the passage. Words are those of the normal form, without the stop words of the corpus; if its shingles are '
-    'characters, characters are counted instead. The corpus must have passages, which is the default of min_words and its '
-    'least value. Every such run is found, unless all its shingles are in very many documents: a notice warns of it. If '
-    'a run is at several places of the text, the first place is returned; at more than ten places, it may be returned in '
-    'parts. In a scoped corpus, scope is required. With max_documents, a part of the text that more documents have is not '
-    'searched for: a notice warns that a passage in it may be missed. Raises an error if min_words is too small.';
-
 -- The regions of one document: its runs, joined by gaps of at most gap words of both sides. textsim_db.compare.regions
 -- does the same. a, b: the units of the text and of the document.
 CREATE OR REPLACE FUNCTION textsim._regions_of(a text[], b text[], runs jsonb, gap integer)
@@ -489,6 +452,43 @@ BEGIN
         RETURN QUERY SELECT * FROM textsim._regions_of(a, b, part, gap);
     END LOOP;
 END $$;
+
+CREATE OR REPLACE FUNCTION textsim.passages(
+    corpus text, text text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL, scope text DEFAULT NULL,
+    max_documents integer DEFAULT NULL)
+RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    least_words integer := textsim._check_passages(c, min_words, max_documents);
+    query record := textsim._passage_look_up(c, text, NULL, scope, max_results);
+    rare integer[] := query.fingerprints;
+    of_many integer[];
+BEGIN
+    IF query.form IS NULL THEN
+        RETURN;
+    END IF;
+    IF max_documents IS NOT NULL THEN
+        of_many := textsim._fingerprints_of_many(c, rare, query.part, max_documents);
+        IF of_many <> '{}' THEN
+            RAISE NOTICE 'a part of the text is in more than % documents, which are not all compared', max_documents
+                USING HINT = 'textsim.common_runs lists such parts.';
+            rare := array(SELECT unnest(rare) EXCEPT SELECT unnest(of_many));
+        END IF;
+    END IF;
+    RETURN QUERY SELECT * FROM textsim._find_passages(c, rare, query.form, NULL, least_words, query.part, NULL) p
+    ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
+END $$;
+COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer)
+    IS 'Returns the passages that a text shares with documents, the longest first: runs of at least min_words words that '
+    'are in no longer run of the document that the text has. in_text and in_document are the numbers of words before '
+    'the passage. Words are those of the normal form, without the stop words of the corpus; if its shingles are '
+    'characters, characters are counted instead. The corpus must have passages, which is the default of min_words and its '
+    'least value. Every such run is found, unless all its shingles are in very many documents: a notice warns of it. If '
+    'a run is at several places of the text, the first place is returned; at more than ten places, it may be returned in '
+    'parts. In a scoped corpus, scope is required. With max_documents, a part of the text that more documents have is not '
+    'searched for: a notice warns that a passage in it may be missed. Raises an error if min_words is too small.';
 
 CREATE OR REPLACE FUNCTION textsim.regions(
     corpus text, text text, gap integer DEFAULT 50, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL,

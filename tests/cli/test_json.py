@@ -87,7 +87,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
         {"verdict": "exact"},
     ),
     ("regions letters 'the quick brown fox jumps over the lazy dog near the river'", {"key": "a"}),
-    ("quotations news.jsonl --against news --key id", {"verdict": "exact"}),
+    ("quotations news.jsonl --against letters --key id", {"verdict": "exact"}),
     ("contamination news.jsonl --against letters", {"key": "a"}),
     ("forget news b --later --yes", {"documents": 1, "has_words": True}),
     ("corpus drop news --yes", {"corpus": "news", "documents": 3}),

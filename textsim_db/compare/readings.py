@@ -39,7 +39,7 @@ def readings_of(text: str, shortest: int, config: CorpusConfig | None = None) ->
     All its words are one piece; if it is divided, ellipses divide it, then also words in brackets.
     """
     check_count(shortest, "shortest", 1, MAX_QUOTATION)
-    to_bytes(text)  # raises the error of what is no text
+    to_bytes(text)  # refuses a value that is no text
     first = _reading(text, [(0, len(text))], config)
     words = len(first.words[0]) if first.words else 0
     if not shortest <= words <= MAX_QUOTATION:
