@@ -28,6 +28,8 @@ OUTSIDE = [
 
 def test_the_readme_is_short() -> None:
     assert len(README) <= 10_000
+    two_screens, _, _ = README.partition("## Beside the alternatives")
+    assert len(two_screens.splitlines()) <= 100
 
 
 def test_the_two_commands_stand_first() -> None:
