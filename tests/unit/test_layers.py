@@ -107,6 +107,30 @@ def _imported(module: ast.Module) -> Iterator[str]:
             yield from (each.name for each in node.names)
 
 
+def test_no_files_of_a_package_import_each_other() -> None:
+    """Neither directly nor through others, not even for a type or in a function."""
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (ROOT / "textsim_db").rglob("*.py")
+    }
+    imports = {
+        module: {
+            name if name in paths else name.rpartition(".")[0]
+            for name in _imported(ast.parse(path.read_text("utf-8")))
+        }
+        & paths.keys() - {module}
+        for module, path in paths.items()
+    }
+    assert sum(map(len, imports.values())) > 1000
+    while ends := {module for module in imports if not _is_between(module, imports)}:
+        imports = {each: names - ends for each, names in imports.items() if each not in ends}
+    assert imports == {}
+
+
+def _is_between(module: str, imports: dict[str, set[str]]) -> bool:
+    return bool(imports[module]) and any(module in names for names in imports.values())
+
+
 def test_the_engine_knows_no_scopes() -> None:
     """Below the interface a document has a part, a number; only what stores it names its scope."""
     modules = [

@@ -16,7 +16,7 @@ from textsim_db.compare.pair_counts import Sizes, lists
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.ragged import Buckets, Parts, Ragged, apart, begins_run
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 
 SORTED_AT_ONCE = 20_000_000
 """The buckets that are sorted at once; each takes 8 bytes, and sorting takes as much again."""

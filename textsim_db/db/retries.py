@@ -26,8 +26,6 @@ from textsim_db.errors import DatabaseError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from textsim_db.db.store import Store
-
 log = logging.getLogger("textsim_db")
 
 MAX_TRIES = 12
@@ -136,9 +134,9 @@ class Attempts:
 
 
 class WriterAttempts(Attempts):
-    def __init__(self, store: Store, keys: list[str]) -> None:
-        super().__init__(store.engine, len(keys), lambda place: f'document "{keys[place][:100]}"')
-        self._corpus_id = store.corpus.id
+    def __init__(self, engine: Engine, corpus_id: int, keys: list[str]) -> None:
+        super().__init__(engine, len(keys), lambda place: f'document "{keys[place][:100]}"')
+        self._corpus_id = corpus_id
 
     def queue(self, connection: Connection) -> None:
         """Wait for other writers of the corpus, if earlier attempts have failed."""

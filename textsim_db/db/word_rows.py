@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from textsim_db.base.numba_compiler import Int32Array
-    from textsim_db.text.tokens import Tokens
+    from textsim_db.text.utf8 import Tokens
 
 WORDS_AT_ONCE = 10_000
 """The words of one transaction."""

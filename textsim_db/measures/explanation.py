@@ -25,7 +25,7 @@ from textsim_db.settings.corpus_settings import DEFAULTS, CorpusConfig, CorpusSe
 from textsim_db.text.storable_text import to_bytes
 
 if TYPE_CHECKING:
-    from textsim_db.text.tokens import Tokens
+    from textsim_db.text.utf8 import Tokens
 
 _LONGEST_HEAD = 200
 Sides = tuple[list[str], list[str]]

@@ -29,7 +29,7 @@ from textsim_db.read.snapshot import fetch_arrays
 from textsim_db.results import Problem
 from textsim_db.settings.named_values import Shingle
 from textsim_db.text.shingles import find_shingles
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 
 NODES_AT_ONCE = 1000
 """The nodes whose matches are found at once by the function of SQL."""

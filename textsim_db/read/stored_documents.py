@@ -22,8 +22,8 @@ from textsim_db.read import statements
 from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.ragged import Parts, Signatures
 from textsim_db.text.hashing import SPREAD, enter, find, hash_table, is_taken, number_at
-from textsim_db.text.tokens import Tokens, tokens_of
-from textsim_db.text.utf8 import Utf8, concatenate, copy_span
+from textsim_db.text.tokens import tokens_of
+from textsim_db.text.utf8 import Tokens, Utf8, concatenate, copy_span
 
 _SPACE = 0x20
 

@@ -24,7 +24,7 @@ from textsim_db.measures.word_diff import ShownText
 from textsim_db.read import list_pairs, search, statements, stored_documents
 from textsim_db.read.stored_documents import Traits, forms_of_rows
 from textsim_db.results import Inspection, Pair, Source
-from textsim_db.review.reviewed import JudgementStore, NextCommand
+from textsim_db.review.rendering import NextCommand
 from textsim_db.review.reviewed_clusters import StoredClusters
 from textsim_db.sync import sources as attached_tables
 from textsim_db.sync.shown_texts import shown_texts
@@ -69,7 +69,7 @@ class CorpusDocuments:
         """source: only the pairs of this table count."""
         self._corpus = corpus
         self._first_id = self._store.corpus.id
-        self.judgement_store: JudgementStore = corpus
+        self.judgement_store = corpus
         # Raises an error for a threshold out of range.
         criterion = corpus._criterion(JACCARD.name, threshold, None)
         self._criterion = criterion._replace(for_merges=True)

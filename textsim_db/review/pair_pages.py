@@ -21,10 +21,10 @@ from textsim_db.measures.explanation import warning
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.results import Judgement, Pair
 from textsim_db.review.pair_arrays import Column, Pairs
-from textsim_db.review.reviewed import Judgements
 from textsim_db.review.side_by_side import compare_texts
 from textsim_db.review.site import (
     ON_A_PAGE,
+    Judgements,
     Site,
     finite,
     form_of,

@@ -13,9 +13,9 @@ from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster.spanning_forest import Forest, Links, joined_links
 from textsim_db.errors import TextsimError
 from textsim_db.results import Pair
-from textsim_db.review.corpus_documents import RandomMatches
+from textsim_db.review.corpus_documents import CorpusDocuments, RandomMatches
 from textsim_db.review.pair_arrays import HUNDREDTHS, Column, Pairs, bins_of
-from textsim_db.review.reviewed import Reviewed
+from textsim_db.review.report_documents import ReportDocuments
 from textsim_db.review.reviewed_clusters import StoredClusters
 from textsim_db.review.side_by_side import compare_texts
 
@@ -28,6 +28,10 @@ _WARNED_AT_ONCE = 100
 _KEYS_AT_ONCE = 10_000
 _END_PATIENCE = 5
 """Seconds; a large corpus yields its first pair after minutes."""
+
+
+Reviewed = CorpusDocuments | ReportDocuments
+"""The documents that are reviewed, and what people said of them."""
 
 
 class Survey:

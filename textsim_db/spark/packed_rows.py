@@ -24,7 +24,7 @@ from textsim_db.sketch.ragged import (
     numbered,
 )
 from textsim_db.sketch.sketch_texts import sketch_tokens, tokens_without
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 from textsim_db.text.word_places import word_numbers
 
 SCHEMA = "partition int, kind string, data binary"

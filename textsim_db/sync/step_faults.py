@@ -24,8 +24,6 @@ from textsim_db.errors import (
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from textsim_db.sync.read_source import StoredSource
-
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = (1.0, 60.0)
@@ -171,13 +169,13 @@ class StepFaults:
             if fault.subject.corpus_id not in corpora:
                 self.clear(fault.subject)
 
-    def refuse(self, source: StoredSource, reason: str | None) -> None:
+    def refuse(self, indexing: Subject, source_id: int, reason: str | None) -> None:
         """Note why this role must not index a table; reason is None if it may."""
-        name = source.name
+        name = indexing.name
         if reason is None:
             self._refused.pop(name, None)
             return
-        refused = _Refused(source.corpus_id, source.id, reason)
+        refused = _Refused(indexing.corpus_id, source_id, reason)
         if self._refused.get(name) != refused:
             self._refused[name] = refused
             log.error("table %s is not indexed: %s", name, reason, extra={"table": name})

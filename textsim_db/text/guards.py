@@ -35,8 +35,7 @@ from textsim_db.text.guard_lines import ORDINALS, UNITS
 from textsim_db.text.hashing import PADDING, hash_span
 from textsim_db.text.nfkc import zero_bytes
 from textsim_db.text.split_words import digits
-from textsim_db.text.tokens import Tokens
-from textsim_db.text.utf8 import WordTable, copy_span, number_of_span, word_table
+from textsim_db.text.utf8 import Tokens, WordTable, copy_span, number_of_span, word_table
 
 
 def guards_of(tokens: Tokens, rules: GuardRules) -> Int64Array | None:

@@ -27,8 +27,8 @@ from textsim_db.errors import ConfigurationError, install_extra
 from textsim_db.settings.check_values import items_in_order
 from textsim_db.text.nfkc import SPACE
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, tokenize
-from textsim_db.text.utf8 import concatenate
+from textsim_db.text.tokens import tokenize
+from textsim_db.text.utf8 import Tokens, concatenate
 
 UNDETERMINED = "und"
 """The code of ISO 639-2 for a text whose language cannot be identified."""

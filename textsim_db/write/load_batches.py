@@ -283,7 +283,7 @@ def write_or_retry(
     to return the near misses of a batch of one document.
     """
     written = Written(np.empty(len(batch.keys), np.int8), [])
-    for attempt in WriterAttempts(store, batch.keys):
+    for attempt in WriterAttempts(store.engine, store.corpus.id, batch.keys):
         part = part_of(batch, attempt.part)
         locked: StoredByKey | None = {} if are_new and not attempt.failures else None
         with attempt:

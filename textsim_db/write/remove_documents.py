@@ -47,7 +47,7 @@ def remove_within(cursor: Cursor, corpus: StoredCorpus, keys: list[str]) -> int:
 def _remove_or_retry(store: Store, keys: list[str]) -> int:
     """Remove documents, in halves if that takes too long; return how many were removed."""
     removed = 0
-    for attempt in WriterAttempts(store, keys):
+    for attempt in WriterAttempts(store.engine, store.corpus.id, keys):
         with attempt:
             with transaction(store.engine) as connection:
                 attempt.queue(connection)
