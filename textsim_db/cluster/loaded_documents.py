@@ -88,7 +88,7 @@ class LoadedDocuments:
         texts = self._text_of[ids]
         return apart(self._buckets.take(texts), None if self._parts is None else self._parts[texts])
 
-    def parts(self, ids: Ids) -> Iterator[Ids]:
+    def batches(self, ids: Ids) -> Iterator[Ids]:
         """Yield all documents at once."""
         yield ids
 

@@ -242,7 +242,7 @@ class ClusterMethods(CheckedArguments):
 
         Examples:
             >>> (pair,) = corpus.differences(corpus.pairs())
-            >>> [(part.a, part.b) for part in pair.parts if part.change != "same"]
+            >>> [(run.a, run.b) for run in pair.diff if run.change != "same"]
             [('evening ', '')]
         """
         from textsim_db.measures import explanation
@@ -251,13 +251,13 @@ class ClusterMethods(CheckedArguments):
         given = iter(
             several_items(pairs, "differences() takes several pairs of keys, such as [(a, b)]")
         )
-        while part := [self._two_keys(pair) for pair in islice(given, _COMPARED_AT_ONCE)]:
-            keys = list(dict.fromkeys(key for pair in part for key in pair))
+        while batch := [self._two_keys(pair) for pair in islice(given, _COMPARED_AT_ONCE)]:
+            keys = list(dict.fromkeys(key for pair in batch for key in pair))
             forms = self._current.read(stored_documents.forms, keys)
             for key in keys:
                 if key not in forms:
                     raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
-            yield from explanation.differences_of(part, forms)
+            yield from explanation.differences_of(batch, forms)
 
     def _two_keys(self, pair: Pair[str] | tuple[Key, Key]) -> tuple[str, str]:
         if not isinstance(pair, tuple | list) or len(pair) < 2:

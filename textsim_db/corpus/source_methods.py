@@ -141,9 +141,9 @@ class TableMethods(CheckedArguments):
         from textsim_db.sync import reconcile
 
         def find() -> Generator[ResultColumns, None, None]:
-            with closing(self._current.loaded().stream(reconcile.drift)) as parts:
-                for part in parts:
-                    yield columns_of(Drift, part)
+            with closing(self._current.loaded().stream(reconcile.drift)) as chunks:
+                for chunk in chunks:
+                    yield columns_of(Drift, chunk)
 
         return Results(Drift, find)
 

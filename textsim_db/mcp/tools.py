@@ -18,7 +18,7 @@ from pydantic import Field
 
 from textsim_db.corpus import Corpus
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, shown
-from textsim_db.measures.word_diff import Change, Part, ShownText, differences, tokens
+from textsim_db.measures.word_diff import Change, DiffRun, ShownText, differences, tokens
 from textsim_db.read import stored_documents
 from textsim_db.results import Answer, Distinct, Match, Outcome
 from textsim_db.sync.shown_texts import shown_texts
@@ -177,7 +177,7 @@ class CorpusTools:
             "b": b,
             "text_a": own[a].text,
             "text_b": own[b].text,
-            **_differs(explanation.parts, explanation.distinctions, "a", "b"),
+            **_differs(explanation.diff, explanation.distinctions, "a", "b"),
             "guards": guards,
         }
         return fitted(answer, "", max_bytes)
@@ -349,12 +349,12 @@ def _written(text: str) -> str:
     return text
 
 
-def _differs(parts: Sequence[Part], kinds: Sequence[str], left: str, right: str) -> JsonObject:
+def _differs(diff: Sequence[DiffRun], kinds: Sequence[str], left: str, right: str) -> JsonObject:
     """Return the words that one of two texts has alone, by the names of both."""
-    changed = [part for part in parts if part.change is not Change.SAME]
+    changed = [run for run in diff if run.change is not Change.SAME]
     sides = {
-        left: [part.a.strip() for part in changed],
-        right: [part.b.strip() for part in changed],
+        left: [run.a.strip() for run in changed],
+        right: [run.b.strip() for run in changed],
     }
     words = {name: " / ".join(filter(None, side)) for name, side in sides.items()}
     return {"differs": words, "only": ", ".join(kinds)}

@@ -85,8 +85,8 @@ def boilerplate(
         text = shingles.text(owned)
         having = owners[hashes == values[place]]
         keys = tuple(sample.keys[i] for i in islice(having.tolist(), EXAMPLES))
-        part = float(counts[place]) / len(firsts)
-        listed.append(SharedShingle(text, part, keys, None if held is None else int(held[number])))
+        share = float(counts[place]) / len(firsts)
+        listed.append(SharedShingle(text, share, keys, None if held is None else int(held[number])))
     return Boilerplate(sample.documents, len(sample.keys), len(firsts), listed)
 
 

@@ -80,10 +80,10 @@ def faults(
             yield Problem(kind, subject, detail, remedy)
     nodes, crowded = _nodes_to_compare(connection, store, threshold)
     for start in range(0, len(nodes), NODES_AT_ONCE):
-        part = nodes[start : start + NODES_AT_ONCE].tolist()
+        batch = nodes[start : start + NODES_AT_ONCE].tolist()
         for a, b, stored, expected in rows(
             integrity_statements.WRONG_MATCHES,
-            nodes=part,
+            nodes=batch,
             threshold=threshold,
             crowded=crowded.tolist(),
         ):

@@ -214,8 +214,8 @@ def shared_passages(
             for document_id, data in cursor:
                 others = np.setdiff1d(load_int4_array(data), expired)
                 if document_id not in expired:
-                    for part in cache.parts(others.astype(np.int64)):
-                        yield from _shared_with(cache, document_id, part, least)
+                    for batch in cache.batches(others.astype(np.int64)):
+                        yield from _shared_with(cache, document_id, batch, least)
 
 
 def _fingerprints_of_many(

@@ -182,8 +182,8 @@ class StoredDocuments:
     def signatures(self, numbers: npt.NDArray[np.int64]) -> Signatures:
         """Return the signatures of documents by number; raises DatabaseError for a damaged one."""
         chosen = numbers.tolist()
-        parts = [self._rows[i][7] for i in chosen]
-        return load_signatures(parts, [self.keys[i] for i in chosen], self.config)
+        values = [self._rows[i][7] for i in chosen]
+        return load_signatures(values, [self.keys[i] for i in chosen], self.config)
 
 
 def rows_of_tokens(

@@ -117,8 +117,8 @@ class CorpusDocuments:
 
     def pairs(self) -> Generator[Pair[str], None, None]:
         with closing(self._pairs) as pairs:
-            for part in cut(pairs, _PAIRS_AT_ONCE, lambda _: 0):
-                yield from self._of_source(part)
+            for batch in cut(pairs, _PAIRS_AT_ONCE, lambda _: 0):
+                yield from self._of_source(batch)
 
     def _of_source(self, pairs: list[Pair[str]]) -> list[Pair[str]]:
         if self._source_id is None:

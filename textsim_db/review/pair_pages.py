@@ -222,9 +222,9 @@ class PairList:
             yield from pairs
             return
         searched = islice(pairs, MOST_READ)
-        while part := list(islice(searched, _READ_AT_ONCE)):
-            texts = self._texts_of(sorted({key for _, pair in part for key in pair[:2]}))
-            yield from (each for each in part if self._has_text(each[1], texts))
+        while batch := list(islice(searched, _READ_AT_ONCE)):
+            texts = self._texts_of(sorted({key for _, pair in batch for key in pair[:2]}))
+            yield from (each for each in batch if self._has_text(each[1], texts))
 
     def _has_text(self, pair: Pair[str], texts: Mapping[str, ShownText]) -> bool:
         wanted = self._choice.text.casefold()

@@ -37,7 +37,7 @@ def _similarity(value: float) -> str:
     return "0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
 
 
-def _part(place: float) -> str:
+def _position(place: float) -> str:
     """Return a place in a picture, whose width or height is 1."""
     return f"{100 * place:.2f}%"
 
@@ -66,7 +66,7 @@ TEMPLATES = jinja2.Environment(
 TEMPLATES.filters |= {
     "shown": shown, "similarity": _similarity, "count": count, "time": _time, "percent": _percent,
     "mark": mark,
-    "interval": _interval, "threshold": shown_threshold, "part": _part,
+    "interval": _interval, "threshold": shown_threshold, "position": _position,
     "visible": visible,
 }  # fmt: skip
 

@@ -87,9 +87,9 @@ def unpack_entries(data: bytes) -> Entries:
     return Entries(buckets, np.frombuffer(data, "<i8", count, _BUCKET_BYTES * count))
 
 
-def joined(parts: list[Entries]) -> Entries:
-    buckets = np.concatenate([np.empty(0, np.uint64), *(part.buckets for part in parts)])
-    numbers = np.concatenate([np.empty(0, np.int64), *(part.numbers for part in parts)])
+def joined(several: list[Entries]) -> Entries:
+    buckets = np.concatenate([np.empty(0, np.uint64), *(each.buckets for each in several)])
+    numbers = np.concatenate([np.empty(0, np.int64), *(each.numbers for each in several)])
     return sorted_entries(buckets, numbers)
 
 

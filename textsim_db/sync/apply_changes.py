@@ -68,26 +68,26 @@ def apply_piece(resolved: Resolved) -> ChangeReport:
     conflicts = 0
     attempts = _AttemptsAtPiece(piece)
     for attempt in attempts:
-        part = piece.part(piece.keys[attempt.part], attempt.part.stop == len(piece.keys))
+        own = piece.with_keys(piece.keys[attempt.slice], attempt.slice.stop == len(piece.keys))
         was_unresolved = isinstance(resolved.change, Exception) and attempt.failures
-        if was_unresolved or resolved.piece.keys != part.keys:
-            resolved = resolve_piece(part)
+        if was_unresolved or resolved.piece.keys != own.keys:
+            resolved = resolve_piece(own)
         try:
             with attempt:
-                report.include(_commit(part, resolved.change, attempts.queue_patience))
+                report.include(_commit(own, resolved.change, attempts.queue_patience))
             conflicts = 0
         except Exception as error:
             # The last piece of a sweep has no key to set aside.
-            if not part.keys or concerns_corpus(piece.store.engine, error):
+            if not own.keys or concerns_corpus(piece.store.engine, error):
                 raise
             if not isinstance(error, CONFLICTS):
-                report.refused += _postpone_or_fail(part, error)
+                report.refused += _postpone_or_fail(own, error)
                 continue
             conflicts += 1
             if conflicts == PIECE_TRIES:
-                _postpone(piece.part(piece.keys[attempt.part.start :], is_last=True))
+                _postpone(piece.with_keys(piece.keys[attempt.slice.start :], is_last=True))
                 break
-            _postpone(part)
+            _postpone(own)
     return report
 
 

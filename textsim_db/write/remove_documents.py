@@ -51,8 +51,8 @@ def _remove_or_retry(store: Store, keys: list[str]) -> int:
         with attempt:
             with transaction(store.engine) as connection:
                 attempt.queue(connection)
-                part = keys[attempt.part]
-                attempt.results.append(remove_within(connection.cursor(), store.corpus, part))
+                chosen = keys[attempt.slice]
+                attempt.results.append(remove_within(connection.cursor(), store.corpus, chosen))
             removed += max(attempt.results)
     return removed
 
