@@ -107,7 +107,7 @@ class ShownText(NamedTuple):
 
     text: str
     is_original: bool
-    """Whether it is the text of its source; otherwise it is the normal form."""
+    """Whether it is the text as it was written; otherwise it is the normal form."""
 
     def begin(self, most: int) -> ShownText:
         """Return the first characters of the text."""
