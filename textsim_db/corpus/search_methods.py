@@ -236,7 +236,7 @@ class SearchMethods(CheckedArguments):
         """
         count = check_count(k, "k", 1, 2**31 - 1)
         if not self.config.is_exact:
-            self._current.read(search_on_server.check_nearest, self._scope(scope))
+            self._current.call(search_on_server.check_nearest, self._scope(scope))
         if self._is_on_server(text, None, "jaccard", language):
             limit = self._scope(scope)
             return ResultList(self._current.search(search_on_server.nearest, text, count, limit))
@@ -347,7 +347,7 @@ class SearchMethods(CheckedArguments):
         return replace(explained, guards=apart)
 
     def _side(self, key: str) -> Side:
-        side = self._current.read(search_on_server.side_of, key)
+        side = self._current.call(search_on_server.side_of, key)
         if side is not None:
             return side
         from textsim_db.measures import explanation

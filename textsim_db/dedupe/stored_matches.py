@@ -89,7 +89,7 @@ def documents_with_keys(
     """Return the documents of corpora with some keys, in the order of the corpora."""
     documents: dict[str, list[JudgedDocument]] = {}
     for corpus in corpora:
-        for key, *traits in corpus._current.read(_read_judged, [*keys]):
+        for key, *traits in corpus._current.call(_read_judged, [*keys]):
             stored = JudgedDocument(key, StoredDocument(corpus.name, key), *traits)
             documents.setdefault(key, []).append(stored)
     return documents
@@ -136,7 +136,7 @@ def stored_sizes(corpora: Sequence[Corpus], removals: Iterable[Removal]) -> Stor
     result = StoredSizes({}, {})
     for corpus in corpora:
         keys = [document.key for document in stored if document.corpus == corpus.name]
-        for key, size, hashes in corpus._current.read(_read_sizes, keys):
+        for key, size, hashes in corpus._current.call(_read_sizes, keys):
             result.sizes[StoredDocument(corpus.name, key)] = size
             result.counted[StoredDocument(corpus.name, key)] = set(hashes)
     return result
@@ -176,7 +176,7 @@ def store_sizes(
         for number, kept, _ in links
         if (key := key_of_kept(kept)) is not None and (own := keys[number]) not in (None, key)
     ]
-    corpus._current.write(_write_sizes, sizes, counted)
+    corpus._current.call_once(_write_sizes, sizes, counted)
 
 
 def _write_sizes(store: Store, sizes: dict[str, int], counted: list[tuple[str, int]]) -> None:

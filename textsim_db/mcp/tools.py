@@ -337,9 +337,9 @@ class CorpusTools:
 
     def _texts(self, keys: list[str]) -> dict[str, ShownText]:
         keys = [key for key in keys if possible_key(key) is not None]
-        scopes = self._corpus._current.read(stored_documents.traits, keys)
+        scopes = self._corpus._current.call(stored_documents.traits, keys)
         own = [key for key in keys if key in scopes and scopes[key].scope == self._scope]
-        return self._corpus._current.read(shown_texts, own)
+        return self._corpus._current.call(shown_texts, own)
 
 
 def _written(text: str) -> str:

@@ -107,7 +107,7 @@ class CorpusDocuments:
     def count(self) -> int:
         if self._source_id is None:
             return len(self._corpus)
-        return self._corpus._current.read(attached_tables.count_documents, self._source_id)[0]
+        return self._corpus._current.call(attached_tables.count_documents, self._source_id)[0]
 
     def random_matches(self) -> RandomMatches | None:
         """Return the matches of some documents; None for a table, which may have few of them."""
@@ -128,11 +128,11 @@ class CorpusDocuments:
         return [pair for pair in pairs if pair.a in own and pair.b in own]
 
     def traits(self, keys: list[str]) -> dict[str, Traits]:
-        return self._corpus._current.read(stored_documents.traits, _possible(keys))
+        return self._corpus._current.call(stored_documents.traits, _possible(keys))
 
     def texts(self, keys: list[str]) -> dict[str, ShownText]:
         """Return the texts of the documents that exist: those of attached tables in the original."""
-        return self._corpus._current.read(shown_texts, _possible(keys))
+        return self._corpus._current.call(shown_texts, _possible(keys))
 
     def stored_clusters(self) -> StoredClusters | None:
         """Return the stored clusters; None for a table, whose clusters may have other documents."""
