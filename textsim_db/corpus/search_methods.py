@@ -46,7 +46,8 @@ class SearchMethods(CheckedArguments):
 
         An exact corpus (recall 1) finds every one. Any other corpus finds the share `recall` of those at
         its threshold, by default 95 %, and more of those above it. The similarity of a match is the
-        exact Jaccard similarity of the shingle sets, unless another measure is named.
+        exact Jaccard similarity of the shingle sets, unless another measure is named. SQL calls this
+        search textsim.matches().
 
         Args:
             text: the text to compare; it is not stored.
