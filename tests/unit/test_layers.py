@@ -152,6 +152,15 @@ def test_the_engine_knows_no_scopes() -> None:
     assert " ".join(sorted(takes_scope)) == NAMES_SCOPES
 
 
+def test_the_schema_begins_with_its_contents() -> None:
+    files = sorted((ROOT / "sql" / "schema").glob("*.sql"))
+    contents = files[0].read_text("utf-8").partition("CREATE")[0]
+    ranges = re.findall(r"\b(\d\d)(?:(?: to | and )(\d\d))?\b", contents)
+    listed = [n for first, last in ranges for n in range(int(first), int(last or first) + 1)]
+    numbers = {int(path.name[:2]) for path in files}
+    assert numbers <= {*listed} and sum(n in numbers for n in listed) == len(files)
+
+
 def _constants(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """Yield the names in capitals that a module assigns, and what it assigns to them."""
     for statement in module.body:

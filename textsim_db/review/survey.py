@@ -23,7 +23,7 @@ MOST_PAIRS = 1_000_000
 """The pairs that are kept to look at; a pair takes 40 bytes."""
 MOST_WARNED = 2_000
 """The pairs nearest to the threshold that are compared word by word, to warn of them."""
-_PAIRS_AT_ONCE = 50_000
+_LINKED_AT_ONCE = 50_000
 _WARNED_AT_ONCE = 100
 _KEYS_AT_ONCE = 10_000
 _END_PATIENCE = 5
@@ -137,7 +137,7 @@ def read_pairs(pairs: Iterable[Pair[str]], threshold: float) -> Iterator[int | P
     histogram = np.zeros(HUNDREDTHS + 1, np.int64)
     kept, waiting, count = joined_links([]), list[Links](), 0
     rest = iter(pairs)
-    while batch := list(islice(rest, _PAIRS_AT_ONCE)):
+    while batch := list(islice(rest, _LINKED_AT_ONCE)):
         links = Links(
             np.array([numbers.setdefault(pair.a, len(numbers)) for pair in batch], np.int64),
             np.array([numbers.setdefault(pair.b, len(numbers)) for pair in batch], np.int64),
@@ -148,7 +148,7 @@ def read_pairs(pairs: Iterable[Pair[str]], threshold: float) -> Iterator[int | P
         waiting.append(links)
         count += len(batch)
         yield count
-        if len(waiting) * _PAIRS_AT_ONCE >= MOST_PAIRS:
+        if len(waiting) * _LINKED_AT_ONCE >= MOST_PAIRS:
             kept, waiting = _nearest(joined_links([kept, *waiting]), threshold), []
     kept = _nearest(joined_links([kept, *waiting]), threshold)
     near = np.argsort(np.abs(kept.similarity - threshold), kind="stable")
