@@ -1,5 +1,5 @@
 -- The schema textsim. The files run in the order of their numbers, and each uses only what stands before it, or what a
--- function looks up when it runs. A stranger reads the core, and each other group as the need arises:
+-- function looks up when it runs. Begin with the core:
 --
 --     base        10 tables, 11 and 12 what many functions check, 15 the rule of a match, 20 to 22 from a text to its
 --                 buckets, 23 measures, 24 guards

@@ -12,6 +12,14 @@
 -- document that has an entry is left out: it is processed again. A node without matches to search with is one that
 -- has a document without an entry.
 --
+-- A new copy joins the node of its shingles without a search only if the node has a document that was processed before,
+-- and has no entry. Otherwise a match that appeared while the other copies were different would be missed. The
+-- transaction that writes what follows from entries deletes them, by their ids, which are not in the order of commits.
+--
+-- An update does not search for the matches of a node that it knows. So _mend_tracked, and a rebuild, delete all nodes
+-- and matches in the transaction that logs all documents. A rebuild moves clusters and events to the new ids of
+-- documents. A document that is gone, but still a member, gets an id that no document has, so its entry removes it.
+--
 -- A cluster may be large, so its members are read only if they may go elsewhere. The others are its rest.
 --
 -- The functions that _tracking_functions() lists name the tables that are patterns for those of a tracked corpus. Each

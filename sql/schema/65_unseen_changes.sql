@@ -1,4 +1,6 @@
--- Changes of attached tables that triggers do not see.
+-- Changes of attached tables that triggers do not see: replication, attached partitions, a disabled trigger. If the
+-- shape of a table differs from the shape in textsim.source, the table is compared with its documents. A detached table
+-- keeps its row and id there, so its documents are recognised when it is attached again.
 
 -- The files of a table and its partitions, the state of its triggers, and the values of its enums.
 -- TRUNCATE gives a table a new file, even if no trigger runs. Disabling a trigger changes its row in the

@@ -5,6 +5,9 @@
             write(connection, keys[attempt.slice])
 
 Always the whole transaction is repeated. After an error that a document causes, nothing is repeated.
+Every write is safe to repeat, because after a connection was lost during COMMIT nobody knows whether
+the transaction was committed. Deadlocks, serialization failures, lost connections and keys that another
+session has just added are repeated; after a time-out a batch is halved, down to single documents.
 """
 
 from __future__ import annotations

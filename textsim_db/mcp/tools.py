@@ -1,7 +1,9 @@
 """The tools: each calls one method of a corpus, and shows of the result what a model needs.
 
-No argument names the scope. Each key that a model names is looked up in the scope first, and so is each
-key whose text is shown.
+No argument names the scope. Each key that a model names is looked up in the scope first (`_own`), and so
+is each key whose text is shown (`_texts`). A tool is a method, whose docstring and annotations the model
+reads; `fitted` makes its answer small. Unknown arguments are refused, because a model that names a scope
+must not believe that it was obeyed.
 """
 
 from __future__ import annotations

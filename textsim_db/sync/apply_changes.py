@@ -1,4 +1,13 @@
-"""Indexes a piece: resolve_piece() computes ahead of time, apply_piece() writes in one transaction."""
+"""Indexes a piece: resolve_piece() computes ahead of time, apply_piece() writes in one transaction.
+
+The transaction waits for other writers of the corpus (an advisory lock), locks the stored documents,
+reads the table again, writes the documents and deletes the log entries. The second reading makes the
+order and the number of repetitions irrelevant, and a worker may die at any time. Documents are locked
+before the table is read, because in mode inline users' transactions write the row first and the document
+second. While a worker holds a lock it waits at most 100 ms, far less than deadlock_timeout. So the
+server never ends a user's transaction because of a worker, except a REPEATABLE READ transaction that
+writes a document after a worker gave it word ids.
+"""
 
 from __future__ import annotations
 

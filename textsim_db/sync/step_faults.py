@@ -1,4 +1,8 @@
-"""The faults of single tables and corpora: a worker goes on with the others."""
+"""The faults of single tables and corpora: a worker goes on with the others.
+
+A step for one table or corpus runs in StepFaults.attempt(), or notes its error there. So its error never
+ends the others' maintenance, unless it is about the server.
+"""
 
 from __future__ import annotations
 
