@@ -78,7 +78,7 @@ HEADS = {
     "Never computes a similarity": ("textsim_db.compare", "textsim_db.measures"),
     "never estimates": ("textsim_db.sketch",),
 }
-"""What a package may not import, by the words of its head."""
+"""The modules that a package must not import, by the words of its head."""
 
 
 def test_the_heads_of_packages_are_true() -> None:
