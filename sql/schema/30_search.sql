@@ -572,7 +572,7 @@ COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text,
     'limits the rows before the conditions of the caller; by default all that are found are returned, however many. '
     'With language, only documents in this language are returned. In a scoped corpus, scope is '
     'required, and only its documents are found. The server computes the shingles of the text in each search: a text '
-    'of a million words takes many seconds, so search for it from Python.';
+    'of a million words takes many seconds, so search for it from Python. Python calls this search query().';
 
 CREATE OR REPLACE FUNCTION textsim.nearest(
     corpus text, text text, k integer DEFAULT 10, language text DEFAULT NULL, scope text DEFAULT NULL)

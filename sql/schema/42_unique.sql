@@ -2,7 +2,17 @@
 --
 -- Two similar documents share a bucket. So a writer locks its buckets until the end of its transaction, looks
 -- for twins in a later statement, and only then writes. The later statement sees all that earlier holders
--- of these locks have committed, if the transaction is READ COMMITTED.
+-- of these locks have committed, if the transaction is READ COMMITTED. These rules hold the promise:
+--
+-- - The look-up is a statement of its own in a VOLATILE function. So its snapshot is newer than the locks.
+-- - All locks of a call are taken in one order. Buckets are locked before documents, and before any table is read: a
+--   rebuild holds the lock of the corpus while it waits for tables.
+-- - If another transaction is changing or removing a twin, FOR SHARE waits for it, and the look-up is repeated.
+-- - The key of a lock has the corpus's first id (origin), because a rebuilt corpus has another id.
+-- - A lock ends with its transaction or savepoint, and so does the setting that counts the locks.
+-- - Only _is_match and _merges decide, in 15. Judgements are read after the locks, too.
+-- - twins_of counts its locks twice, because the INSERT after it takes them again. Otherwise two sessions could both
+--   hold the lock of the corpus shared, and want it exclusively.
 
 -- How many buckets a transaction locks before it locks whole corpora.
 CREATE OR REPLACE FUNCTION textsim._max_bucket_locks() RETURNS integer

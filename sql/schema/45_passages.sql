@@ -1,5 +1,10 @@
 -- Passages: runs of words that a text shares with documents. A document is found by its fingerprints, and its words
 -- are compared then. textsim_db.sketch.fingerprints and textsim_db.compare.shared_runs do the same.
+--
+-- A window of shingles chooses the first in the order (class, high half of the value), the rightmost of equals. Classes
+-- are frozen with the corpus, and all fingerprints depend on them. A writer of new documents stores their rows in
+-- passage_N; triggers on document_N keep the rows of documents that change or are removed. A writer locks document_N,
+-- then passage_N, then band_N; whatever locks several of them takes this order, or does not wait.
 
 -- The name of the units of a passage in a message.
 CREATE OR REPLACE FUNCTION textsim._unit_name(unit text) RETURNS text

@@ -27,7 +27,7 @@ BEGIN
         SELECT c.oid, c.relkind, c.relpersistence, c.relrowsecurity FROM pg_class c
         WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'i', 'v', 'S', 'c')
             AND c.relname !~ '^alembic|_[0-9]+'  -- the relations of a corpus have its number
-    ), object (class, id, part, definition) AS (
+    ), object (class, id, place, definition) AS (
         SELECT 'pg_class'::regclass, r.oid, 0, concat_ws(' ', r.relpersistence, r.relrowsecurity,
             CASE r.relkind WHEN 'v' THEN pg_get_viewdef(r.oid) END, pg_get_indexdef(i.indexrelid),
             i.indisvalid AND i.indisready)
@@ -59,7 +59,7 @@ BEGIN
         FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname !~ '_[0-9]+$'
     )
     SELECT replace(n.type, 'table ', ''), n.identity, md5(o.definition)
-    FROM object o CROSS JOIN LATERAL pg_identify_object(o.class, o.id, o.part) n;
+    FROM object o CROSS JOIN LATERAL pg_identify_object(o.class, o.id, o.place) n;
 END $$;
 
 -- The objects of the schema that are missing or changed, and what mends them.

@@ -67,6 +67,7 @@ BEGIN
 END $$;
 
 DROP FUNCTION textsim._expire(text);
+DROP FUNCTION textsim._parts(text[]);
 
 -- Functions of other linkages, and functions that have other arguments or another result now, with the copies of each
 -- corpus.

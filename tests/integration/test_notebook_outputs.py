@@ -71,7 +71,7 @@ def test_differences_of_many_pairs_are_those_of_explain(
     assert [(each.a, each.b) for each in found] == [(str(a), str(b)) for a, b in given]
     for each in found[:20] + found[-20:]:
         explained = corpus.explain(each.a, each.b)
-        assert (each.parts, each.distinctions) == (explained.parts, explained.distinctions)
+        assert (each.diff, each.distinctions) == (explained.diff, explained.distinctions)
     assert [each[:2] for each in corpus.differences(corpus.pairs(0.1))] == [
         pair[:2] for pair in corpus.pairs(0.1)
     ]
@@ -96,7 +96,7 @@ def test_the_members_of_a_cluster_stand_below_the_kept_one(corpus: ts.Corpus) ->
     assert [member.key for member in found.members] == ["<d>", "c", "a"]
     for member in found.members:
         assert member.similarity == corpus.explain("b", member.key).measures["jaccard"]
-        assert "".join(part.b for part in member.parts).strip() == texts[member.key]
+        assert "".join(run.b for run in member.diff).strip() == texts[member.key]
     assert "<del>5</del>" in found._repr_html_()
     assert "differ only in numbers" in shown(found).text
     assert repr(found) == "ExplainedCluster(key='b', members=<3 members>, left_out=0)"

@@ -76,7 +76,7 @@ def test_what_python_reads_obeys_the_rule(db: ts.Database) -> None:
             ("c far", "c"),
         ]
     assert corpus.measure_recall(sample=4, seed=1).pairs == 1
-    random = corpus._current.read(random_matches, Criterion(JACCARD, 0.6), 10, 1)
+    random = corpus._current.call(random_matches, Criterion(JACCARD, 0.6), 10, 1)
     assert {pair[:2] for pair in random.pairs} == {MATCH}
 
 

@@ -1,4 +1,8 @@
-"""Corpus and Database: the methods of the synchronous classes as coroutines; connect() opens one."""
+"""Corpus and Database: the methods of the synchronous classes as coroutines; connect() opens one.
+
+Each coroutine and async iterator is made from the synchronous method, with its arguments, types and
+docstring. So a new method needs one line here.
+"""
 
 from __future__ import annotations
 

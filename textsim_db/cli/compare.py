@@ -187,7 +187,7 @@ def _differences(explanation: Explanation) -> Text:
     from textsim_db.measures.word_diff import Change
 
     text = Text()
-    for change, a, b in explanation.parts:
+    for change, a, b in explanation.diff:
         if change is Change.SAME and a.split() == b.split():
             text.append(_printable(b))
             continue

@@ -122,18 +122,18 @@ def _show_twins(report: AddReport) -> None:
 
 
 def _summary(report: AddReport, refused: int, seconds: float) -> str:
-    parts = [
+    counts = [
         f"{report.added:,} added",
         f"{report.replaced:,} replaced",
         f"{report.unchanged:,} unchanged",
     ]
     if report.repeated_keys:
-        parts.append(f"{report.repeated_keys:,} with a repeated key (the last document stays)")
+        counts.append(f"{report.repeated_keys:,} with a repeated key (the last document stays)")
     if report.twins:
-        parts.append(f"{len(report.twins):,} left out")
+        counts.append(f"{len(report.twins):,} left out")
     if refused:
-        parts.append(f"{refused:,} refused")
-    return f"{', '.join(parts)}; {seconds:.1f} s{speed(report.received, seconds)}"
+        counts.append(f"{refused:,} refused")
+    return f"{', '.join(counts)}; {seconds:.1f} s{speed(report.received, seconds)}"
 
 
 def speed(documents: int, seconds: float) -> str:

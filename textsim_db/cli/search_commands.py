@@ -39,7 +39,7 @@ def _has_words(corpus: Corpus, text: str) -> bool:
     from textsim_db.read import search_on_server
 
     if search_on_server.is_possible(corpus.config, text, None):
-        return corpus._current.read(search_on_server.has_words, text)
+        return corpus._current.call(search_on_server.has_words, text)
     from textsim_db.sketch.sketch_texts import places_of_units
 
     return len(places_of_units(text, corpus.config).starts) > 0

@@ -242,7 +242,7 @@ class ClusterMethods(CheckedArguments):
 
         Examples:
             >>> (pair,) = corpus.differences(corpus.pairs())
-            >>> [(part.a, part.b) for part in pair.parts if part.change != "same"]
+            >>> [(run.a, run.b) for run in pair.diff if run.change != "same"]
             [('evening ', '')]
         """
         from textsim_db.measures import explanation
@@ -251,13 +251,13 @@ class ClusterMethods(CheckedArguments):
         given = iter(
             several_items(pairs, "differences() takes several pairs of keys, such as [(a, b)]")
         )
-        while part := [self._two_keys(pair) for pair in islice(given, _COMPARED_AT_ONCE)]:
-            keys = list(dict.fromkeys(key for pair in part for key in pair))
-            forms = self._current.read(stored_documents.forms, keys)
+        while batch := [self._two_keys(pair) for pair in islice(given, _COMPARED_AT_ONCE)]:
+            keys = list(dict.fromkeys(key for pair in batch for key in pair))
+            forms = self._current.call(stored_documents.forms, keys)
             for key in keys:
                 if key not in forms:
                     raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
-            yield from explanation.differences_of(part, forms)
+            yield from explanation.differences_of(batch, forms)
 
     def _two_keys(self, pair: Pair[str] | tuple[Key, Key]) -> tuple[str, str]:
         if not isinstance(pair, tuple | list) or len(pair) < 2:
@@ -299,7 +299,7 @@ class ClusterMethods(CheckedArguments):
             raise ConfigurationError("the cluster is empty; expected the keys of documents")
         key = kept or stored[0]
         compared = [key, *[each for each in stored if each != key][:most]]
-        forms = {each: self._current.read(search.normal_form_of, each) for each in compared}
+        forms = {each: self._current.call(search.normal_form_of, each) for each in compared}
         left_out = len(stored) - len(compared)
         return explanation.explain_cluster(forms, key, left_out, self.config)
 
@@ -310,7 +310,7 @@ class ClusterMethods(CheckedArguments):
         **kwargs: Parameters.kwargs,
     ) -> Generator[ResultColumns, None, None]:
         """Yield the columns of a reader of all pairs, after a warning about unindexed changes."""
-        self._current.read(pending_log.warn_unindexed)
+        self._current.call(pending_log.warn_unindexed)
         yield from self._current.stream(function, *args, **kwargs)
 
 
@@ -362,7 +362,7 @@ class TrackingMethods(CheckedArguments):
         how = check_linkage(linkage)
         limit = None if threshold is None else check_threshold(threshold)
         kept = check_duration(keep_events, "keep_events")
-        self._current.loaded().write(upkeep.track, how, limit, mode, kept)
+        self._current.loaded().call_once(upkeep.track, how, limit, mode, kept)
 
     def untrack(self) -> None:
         """Remove the matches and clusters of a tracked corpus, and their history; documents stay.
@@ -370,7 +370,7 @@ class TrackingMethods(CheckedArguments):
         Raises:
             ConfigurationError: the corpus is not tracked.
         """
-        self._current.loaded().write(upkeep.untrack)
+        self._current.loaded().call_once(upkeep.untrack)
 
     def update_clusters(self) -> int:
         """Bring the clusters of a tracked corpus up to date; return the number of changed documents.
@@ -420,4 +420,4 @@ class TrackingMethods(CheckedArguments):
             ConfigurationError: the corpus is not tracked.
             DocumentNotFound: the key is none that a document can have.
         """
-        return self._current.loaded().read(upkeep.cluster_of, self._key(key))
+        return self._current.loaded().call(upkeep.cluster_of, self._key(key))

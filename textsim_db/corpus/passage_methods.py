@@ -99,8 +99,8 @@ class PassageMethods(CheckedArguments):
         from textsim_db.sync import shown_texts
 
         if text is None:
-            text = self._current.read(shown_texts.original_text, passage.key)
-        return self._current.read(find_passages.characters, text, passage)
+            text = self._current.call(shown_texts.original_text, passage.key)
+        return self._current.call(find_passages.characters, text, passage)
 
     def quote(
         self,

@@ -178,7 +178,7 @@ class StatisticMethods(CheckedArguments):
         check_flag(clusters, "clusters")
         criterion = self._criterion("jaccard", None, None, None) if clusters else None
         limit = checked_count(last, "last")
-        return self._current.read(boilerplate_values.boilerplate, checked, limit, criterion)
+        return self._current.call(boilerplate_values.boilerplate, checked, limit, criterion)
 
     def without_words(self) -> tuple[int, list[str]]:
         """Return the number of documents without shingles, and the first five of their keys.
@@ -187,7 +187,7 @@ class StatisticMethods(CheckedArguments):
         """
         from textsim_db.read import boilerplate_values
 
-        return self._current.read(boilerplate_values.without_words)
+        return self._current.call(boilerplate_values.without_words)
 
     def idf_weights(self) -> dict[str, float]:
         """Return the inverse document frequency of each word, for measures.weighted_jaccard().
@@ -216,7 +216,7 @@ class StatusMethods(CheckedArguments):
             >>> status.indexed, status.pending
             (3, 0)
         """
-        return self._current.loaded().read(pending_log.status)
+        return self._current.loaded().call(pending_log.status)
 
     def scopes(self, scope: Scope | None = None) -> list[ScopeStatus]:
         """Return the scopes with the number of their documents, the largest scope first.
@@ -230,11 +230,11 @@ class StatusMethods(CheckedArguments):
         if not self.config.scoped:
             raise ConfigurationError(f'corpus "{self.name}" is not scoped')
         checked = None if scope is None else self._scope(scope)
-        return ResultList(self._current.loaded().read(pending_log.scopes, checked))
+        return ResultList(self._current.loaded().call(pending_log.scopes, checked))
 
     def activity(self) -> Activity:
         """Return the age of the oldest pending change, and the number of writes to the corpus so far."""
-        return self._current.read(pending_log.activity)
+        return self._current.call(pending_log.activity)
 
     def failures(self, last: int | None = None) -> list[Failure]:
         """Return the documents that were set aside because they could not be indexed, with reasons.
@@ -243,11 +243,11 @@ class StatusMethods(CheckedArguments):
             last: return only this number of documents, the latest ones.
         """
         checked = checked_count(last, "last")
-        return ResultList(self._current.loaded().read(pending_log.failures, checked))
+        return ResultList(self._current.loaded().call(pending_log.failures, checked))
 
     def retry_failures(self) -> int:
         """Let workers try again to index what was set aside, and return the number of log entries."""
-        return self._current.loaded().write(pending_log.retry_failures)
+        return self._current.loaded().call_once(pending_log.retry_failures)
 
     def check(self, progress: Callable[[int], None] | bool | None = None) -> list[Problem]:
         """Check the integrity of the corpus: return every stored row that contradicts another row.
@@ -267,7 +267,7 @@ class StatusMethods(CheckedArguments):
             while True:
                 # The catalog has no snapshot: a corpus that is rebuilt meanwhile seems to lack tables.
                 try:
-                    problems = self._current.read(check_corpus.check, show)
+                    problems = self._current.call(check_corpus.check, show)
                 except DatabaseError:
                     if not self._is_rebuilt():
                         raise

@@ -46,7 +46,8 @@ class SearchMethods(CheckedArguments):
 
         An exact corpus (recall 1) finds every one. Any other corpus finds the share `recall` of those at
         its threshold, by default 95 %, and more of those above it. The similarity of a match is the
-        exact Jaccard similarity of the shingle sets, unless another measure is named.
+        exact Jaccard similarity of the shingle sets, unless another measure is named. SQL calls this
+        search textsim.matches().
 
         Args:
             text: the text to compare; it is not stored.
@@ -236,7 +237,7 @@ class SearchMethods(CheckedArguments):
         """
         count = check_count(k, "k", 1, 2**31 - 1)
         if not self.config.is_exact:
-            self._current.read(search_on_server.check_nearest, self._scope(scope))
+            self._current.call(search_on_server.check_nearest, self._scope(scope))
         if self._is_on_server(text, None, "jaccard", language):
             limit = self._scope(scope)
             return ResultList(self._current.search(search_on_server.nearest, text, count, limit))
@@ -347,7 +348,7 @@ class SearchMethods(CheckedArguments):
         return replace(explained, guards=apart)
 
     def _side(self, key: str) -> Side:
-        side = self._current.read(search_on_server.side_of, key)
+        side = self._current.call(search_on_server.side_of, key)
         if side is not None:
             return side
         from textsim_db.measures import explanation

@@ -10,7 +10,7 @@ from textsim_db.measures.by_name import MEASURES, Measure
 from textsim_db.measures.sets import Estimate, Sequence, containment, jaccard, signature_estimate
 from textsim_db.measures.word_diff import (
     LONGEST_EXCERPT,
-    Part,
+    DiffRun,
     Token,
     differences,
     excerpt_of_both,
@@ -25,7 +25,7 @@ from textsim_db.settings.corpus_settings import DEFAULTS, CorpusConfig, CorpusSe
 from textsim_db.text.storable_text import to_bytes
 
 if TYPE_CHECKING:
-    from textsim_db.text.tokens import Tokens
+    from textsim_db.text.utf8 import Tokens
 
 _LONGEST_HEAD = 200
 Sides = tuple[list[str], list[str]]
@@ -98,7 +98,7 @@ class Explanation:
     """The shingles of the first text only, in order of appearance."""
     only_b: list[str]
     """The shingles of the second text only, in order of appearance."""
-    parts: list[Part]
+    diff: list[DiffRun]
     """Both texts from start to end, as runs of equal and of different words."""
     distinctions: list[str]
     """The kinds of the different words: "dates", "letters", "negations", "numbers", "numerals",
@@ -127,7 +127,7 @@ class Explanation:
         return output(
             warning_note(self.distinctions),
             *map(note, guard_notes(self)),
-            side_by_side(self.parts, *heads),
+            side_by_side(self.diff, *heads),
             table(("measure", "value"), measure_rows(self)),
         )
 
@@ -139,7 +139,7 @@ class PairDifferences(NamedTuple):
     """The key of one document."""
     b: str
     """The key of the other document."""
-    parts: list[Part]
+    diff: list[DiffRun]
     """Both texts from start to end, as runs of equal and of different words."""
     distinctions: list[str]
     """The kinds of the different words: "dates", "letters", "negations", "numbers", "numerals",
@@ -202,7 +202,7 @@ def differences_of(
 def explain_sides(a: Side, b: Side, names: tuple[str, str] = ("a", "b")) -> Explanation:
     """Compare two texts that were prepared under the same configuration."""
     one, other = set(a.shingles), set(b.shingles)
-    parts, distinctions = differences(a.tokens, b.tokens)
+    diff, distinctions = differences(a.tokens, b.tokens)
     return Explanation(
         words=(len(a.words), len(b.words)),
         measures={
@@ -213,7 +213,7 @@ def explain_sides(a: Side, b: Side, names: tuple[str, str] = ("a", "b")) -> Expl
         shared=[shingle for shingle in a.shingles if shingle in other],
         only_a=[shingle for shingle in a.shingles if shingle not in other],
         only_b=[shingle for shingle in b.shingles if shingle not in one],
-        parts=parts,
+        diff=diff,
         distinctions=distinctions,
         names=names,
     )
@@ -253,7 +253,7 @@ class ExplainedMember(NamedTuple):
     """The key of the member."""
     similarity: float
     """The exact Jaccard similarity of the two."""
-    parts: list[Part]
+    diff: list[DiffRun]
     """Both texts from start to end, as runs of equal and of different words; this member is `b`."""
     distinctions: list[str]
     """The kinds of the different words, as in `Explanation`."""
@@ -305,5 +305,5 @@ def explain_cluster(
 def _member_as_html(member: ExplainedMember) -> str:
     return (
         f"<p><b><bdi>{escaped(member.key)}</bdi></b>, similarity {similarity(member.similarity)}</p>\n"
-        f"{excerpt_of_both(member.parts)}\n{warning_note(member.distinctions)}"
+        f"{excerpt_of_both(member.diff)}\n{warning_note(member.distinctions)}"
     )

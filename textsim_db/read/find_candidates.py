@@ -37,7 +37,7 @@ from textsim_db.sketch.fingerprints import (
 )
 from textsim_db.sketch.ragged import Buckets, Parts, Ragged, in_parts
 from textsim_db.sketch.sketch_texts import Sketches
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 
 log = logging.getLogger(__name__)
 

@@ -59,7 +59,8 @@ from textsim_db.sketch.fingerprints import (
 from textsim_db.sketch.ragged import Parts, Ragged, in_parts, part_only
 from textsim_db.sketch.sketch_texts import places_of_units, tokens_without
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, tokens_of
+from textsim_db.text.tokens import tokens_of
+from textsim_db.text.utf8 import Tokens
 
 log = logging.getLogger(__name__)
 
@@ -213,8 +214,8 @@ def shared_passages(
             for document_id, data in cursor:
                 others = np.setdiff1d(load_int4_array(data), expired)
                 if document_id not in expired:
-                    for part in cache.parts(others.astype(np.int64)):
-                        yield from _shared_with(cache, document_id, part, least)
+                    for batch in cache.batches(others.astype(np.int64)):
+                        yield from _shared_with(cache, document_id, batch, least)
 
 
 def _fingerprints_of_many(

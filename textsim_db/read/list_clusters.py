@@ -212,8 +212,8 @@ def _members(connection: Connection, store: Store, ids: Int64Array) -> dict[int,
     bounds = shingles.offsets.tolist()
     members = {}
     for number, (id_, key) in enumerate(zip(sample.ids.tolist(), sample.keys, strict=True)):
-        part = slice(bounds[number], bounds[number + 1])
-        members[id_] = ComparedMember(key, dict(zip(texts[part], values[part], strict=True)))
+        chosen = slice(bounds[number], bounds[number + 1])
+        members[id_] = ComparedMember(key, dict(zip(texts[chosen], values[chosen], strict=True)))
     return members
 
 

@@ -56,7 +56,8 @@ from textsim_db.sketch.ragged import Parts, Signatures, in_parts, part_only
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.guard_lines import elements_apart
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, tokens_of
+from textsim_db.text.tokens import tokens_of
+from textsim_db.text.utf8 import Tokens
 
 QUERIES_AT_ONCE = 500
 """The queries of one round of SQL; a larger number takes more memory."""

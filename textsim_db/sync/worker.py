@@ -10,7 +10,8 @@
 
 Each change goes through the stages in this order, each stage once; updates of clusters do not hold up
 the next piece. When the server fails or a corpus is rebuilt, the worker releases its entries and starts
-again with a claim.
+again with a claim. An error while a piece is written drops all claimed pieces, because a later piece of
+the same entries would delete them.
 """
 
 from __future__ import annotations
