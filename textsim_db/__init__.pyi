@@ -65,7 +65,6 @@ from textsim_db.results import (
     Metric as Metric,
     Outcome as Outcome,
     Pair as Pair,
-    PartialMatch as PartialMatch,
     Passage as Passage,
     PassageList as PassageList,
     Problem as Problem,

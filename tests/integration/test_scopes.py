@@ -286,7 +286,6 @@ def test_answers_and_messages_tell_nothing_of_another_scope(
             f"SELECT * FROM textsim.{function}('c', '{TEXT}', scope => 'mine')"
             for function in ("matches", "candidates", "passages", "common_runs")
         ),
-        f"SELECT * FROM textsim.containing('c', '{TEXT}', 0.6, scope => 'mine')",
         f"SELECT * FROM textsim.nearest('c', '{TEXT}', scope => 'mine')",
         *(
             f"SELECT * FROM textsim.{function}('c', scope => 'mine')"

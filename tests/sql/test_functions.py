@@ -20,7 +20,7 @@ PUBLIC = {
         "normal_form overlap shingles words"
     ),
     "stable": (
-        "buckets candidates candidates_of cluster_events cluster_of common_runs containing "
+        "buckets candidates candidates_of cluster_events cluster_of common_runs "
         "contradictions differs distinct_of jaccard judgements languages match_pairs matches "
         "members members_of nearest neighbours passages passages_of quote scopes "
         "signature"

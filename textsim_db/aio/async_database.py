@@ -174,7 +174,6 @@ class Corpus(Derived[corpus.Corpus]):
     characters = coroutine(corpus.Corpus.characters)
     shared_passages = stream(corpus.Corpus.shared_passages)
     contamination = stream(corpus.Corpus.contamination)
-    containing = coroutine(corpus.Corpus.containing)
     quote = coroutine(corpus.Corpus.quote)
     pairs = results(corpus.Corpus.pairs)
     clusters = results(corpus.Corpus.clusters)

@@ -36,7 +36,6 @@ from textsim_db.results.rows import (
     Member as Member,
     Outcome as Outcome,
     Pair as Pair,
-    PartialMatch as PartialMatch,
     Passage as Passage,
     PassageList as PassageList,
     QueryMatch as QueryMatch,
