@@ -93,3 +93,6 @@ DROP FUNCTION textsim.create_corpus(
     boolean, double precision, boolean, interval, double precision, integer, boolean, text[], text[]);
 DROP FUNCTION textsim.containing(text, text, double precision, integer, text, text);
 DROP FUNCTION textsim._passage_look_up(textsim.corpus, text, text, text, integer);
+DROP FUNCTION textsim.candidate_pairs(text, text);
+DROP FUNCTION textsim.candidates_of(text, text);
+DROP FUNCTION textsim._candidates_of(text, text);

@@ -44,7 +44,6 @@ def test_an_expired_document_counts_nowhere(
         assert sorted(each.key for each in corpus.candidates(TEXT, scope=scope)) == ["a", "c"]
         rows: dict[str, list[tuple[str, ...]]] = {
             "SELECT a, b FROM textsim.pairs('c')": [("a", "c")],
-            "SELECT a, b FROM textsim.candidate_pairs('c')": [("a", "c")],
             "SELECT key FROM textsim.clusters('c') ORDER BY 1": [("a",), ("c",)],
             "SELECT key FROM textsim.duplicates('c')": [("c",)],
             "SELECT key FROM textsim.matches('c', %(text)s, scope => %(scope)s)": [("a",), ("c",)],
@@ -53,9 +52,7 @@ def test_an_expired_document_counts_nowhere(
                 ("c",),
             ],
             "SELECT key FROM textsim.neighbours('c', 'a')": [("c",)],
-            "SELECT key FROM textsim.candidates_of('c', 'a')": [("c",)],
             "SELECT key FROM textsim.neighbours('c', 'b')": [],
-            "SELECT key FROM textsim.candidates_of('c', 'b')": [],
         }
         for query, expected in rows.items():
             found = connection.execute(query.encode(), {"text": TEXT, "scope": scope}).fetchall()

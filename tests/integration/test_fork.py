@@ -184,7 +184,7 @@ def test_dropping_a_corpus_does_not_delay_another(
         wait_until(connection, DROP_WAITS)
         with psycopg.connect(db.url, options="-c lock_timeout=60000") as writer:
             writer.execute("SELECT textsim.add('stays', 'b', 'one two three five')")
-            pairs = writer.execute("SELECT * FROM textsim.candidate_pairs('stays')")
+            pairs = writer.execute("SELECT * FROM textsim.pairs('stays')")
             assert len(pairs.fetchall()) <= 1
         with ts.connect(db.url) as other:
             other.create_corpus("made meanwhile")

@@ -191,42 +191,6 @@ def test_check_joins_documents_and_log_by_hash_or_merge(db: ts.Database) -> None
     assert joins, shown
 
 
-@pytest.mark.parametrize("name", ["plans", "exact"])
-def test_candidate_pairs_of_a_few_documents_read_few_pages(
-    loaded_db: ts.Database, texts: dict[str, str], rng: random.Random, name: str
-) -> None:
-    """A LATERAL join reads the candidates of its rows, and no other corpus."""
-    loaded_db.create_corpus("other").add_many(texts.items())
-    for number in range(10):
-        loaded_db.create_corpus(f"small {number}").add_many(list(texts.items())[:50])
-    keys = rng.sample(sorted(texts), 5)
-    with psycopg.connect(loaded_db.url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE mine (key text PRIMARY KEY)")
-        connection.execute("INSERT INTO mine SELECT unnest(%s::text[])", [keys])
-        connection.execute("VACUUM ANALYZE")
-        query = "SELECT * FROM textsim.candidate_pairs(%s)"
-        listed = connection.execute(query, [name]).fetchall()
-        partners = [
-            (key, b, shared)
-            for pair in listed
-            for key, b, shared in (pair, swapped(pair))
-            if key in keys
-        ]
-        assert partners
-        statement = (
-            "SELECT m.key AS a, p.key AS b, p.shared FROM mine m "
-            f"CROSS JOIN LATERAL textsim.candidates_of('{name}', m.key) p"
-        )
-        assert sorted(connection.execute(statement.encode()).fetchall()) == sorted(partners)
-        plan, shown = explain_statement(connection, statement)
-        assert pages(plan) <= 1200, f"{pages(plan)} pages read, at most 1200: {shown}"
-
-
-def swapped(pair: tuple[Any, ...]) -> tuple[Any, ...]:
-    a, b, shared = pair
-    return b, a, shared
-
-
 JOINS = {
     "textsim.candidates('plans', {text}) c ON c.key = m.key": 200,
     "textsim.matches('plans', {text}, 0.5) c ON c.key = m.key": 300,

@@ -20,13 +20,13 @@ PUBLIC = {
         "normal_form overlap shingles words"
     ),
     "stable": (
-        "buckets candidates candidates_of cluster_events cluster_of common_runs "
+        "buckets candidates cluster_events cluster_of common_runs "
         "contradictions differs distinct_of jaccard judgements languages match_pairs matches "
         "members members_of nearest neighbours passages passages_of quote scopes "
         "signature"
     ),
     "volatile": (
-        "add add_unique attach candidate_pairs clusters create_corpus detach drop_corpus "
+        "add add_unique attach clusters create_corpus detach drop_corpus "
         "doubtful duplicates expire forget grant_reader grant_writer "
         "group_pairs index_pending judge lock_corpus lock_scope pairs remove revoke_all set_owner "
         "shared_passages track twins_of unjudge untrack update_clusters"
@@ -117,7 +117,7 @@ def test_a_null_argument_of_a_change_is_refused(connection: Connection) -> None:
 
 def test_every_change_is_tried_with_null() -> None:
     volatile = set(PUBLIC["volatile"].split())
-    searches = {"pairs", "doubtful", "candidate_pairs", "clusters", "duplicates", "group_pairs"}
+    searches = {"pairs", "doubtful", "clusters", "duplicates", "group_pairs"}
     searches |= {"twins_of", "index_pending", "expire", "update_clusters", "shared_passages"}
     assert volatile - searches == {name.strip() for name in CHANGES}
 
@@ -138,7 +138,6 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
     [
         ("textsim.matches('none', 'a')", 'corpus "none" does not exist'),
         ("textsim.signature('none', 'a')", 'corpus "none" does not exist'),
-        ("textsim.candidate_pairs('none')", 'corpus "none" does not exist'),
         ("textsim.shingles('a', 'line', 1)", 'unit is "line"; expected "word" or "char"'),
         ("textsim.shingles('a', 'word', 0)", "shingle length is 0; expected 1 to 1000"),
         ("textsim.estimate('{1}', '{1,2}')", "different signature lengths 1 and 2"),
@@ -184,7 +183,6 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
             "textsim.unjudge('c', repeat('a', 1001), '')",
             f"the pair ('{'a' * 100}', '') names no two documents: a key is longer than 1,000 bytes",
         ),
-        ("textsim.candidates_of('none', 'a')", 'corpus "none" does not exist'),
         *(
             (f"textsim.{search}, {argument})", message)
             for search in ("matches('c', 'a b'", "matches('c', NULL", "neighbours('c', 'none'")
