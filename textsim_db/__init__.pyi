@@ -33,8 +33,6 @@ from textsim_db.errors import (
 )
 from textsim_db.files.arrow_results import Results as Results
 from textsim_db.measures.explanation import (
-    ExplainedCluster as ExplainedCluster,
-    ExplainedMember as ExplainedMember,
     Explanation as Explanation,
     PairDifferences as PairDifferences,
     explain as explain,

@@ -66,10 +66,6 @@ FUNCTIONS: dict[str, tuple[Callable[[ts.Corpus, Any], Any], list[Any]]] = {
         PAIRS,
     ),
     "inspect_keys.cluster": (lambda corpus, values: corpus.inspect_keys([values]), KEYS),
-    "explain_cluster.cluster": (
-        lambda corpus, values: corpus.explain_cluster(values).key,
-        KEYS[:2],
-    ),
     "differences.pairs": (lambda corpus, values: list(corpus.differences(values)), PAIRS),
     "attach.key_columns": (
         lambda corpus, values: corpus.attach("no_table", key_columns=values, text="t"),
@@ -339,7 +335,6 @@ def test_coroutines_refuse_what_the_methods_refuse(
         "query_many": corpus.query_many,
         "judge_many": corpus.judge_many,
         "inspect_keys": corpus.inspect_keys,
-        "explain_cluster": corpus.explain_cluster,
     }
 
     async def texts() -> Any:

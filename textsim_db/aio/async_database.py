@@ -181,7 +181,6 @@ class Corpus(Derived[corpus.Corpus]):
 
     explain = coroutine(corpus.Corpus.explain)
     differences = stream(corpus.Corpus.differences)
-    explain_cluster = coroutine(corpus.Corpus.explain_cluster)
     inspect_clusters = coroutine(corpus.Corpus.inspect_clusters)
     inspect_keys = coroutine(corpus.Corpus.inspect_keys)
     normal_form = coroutine(corpus.Corpus.normal_form)

@@ -40,7 +40,7 @@ from textsim_db.sync import pending_log, upkeep
 from textsim_db.text.keys import Key, Scope
 
 if TYPE_CHECKING:
-    from textsim_db.measures.explanation import ExplainedCluster, PairDifferences
+    from textsim_db.measures.explanation import PairDifferences
     from textsim_db.read.list_clusters import ClusterRules
 
 
@@ -263,45 +263,6 @@ class ClusterMethods(CheckedArguments):
         if not isinstance(pair, tuple | list) or len(pair) < 2:
             raise ConfigurationError(f"a pair is {pair!r:.100}; expected two keys such as (a, b)")
         return self._key(pair[0]), self._key(pair[1])
-
-    def explain_cluster(
-        self, cluster: Cluster[str] | Iterable[Key], most: int = 20
-    ) -> ExplainedCluster:
-        """Compare the documents of a cluster with the kept one, word by word.
-
-        If none is kept, they are compared with the first one. Only the words of a document are stored,
-        so the result shows texts in normal form.
-
-        Args:
-            cluster: a cluster of clusters(), or the keys of some documents.
-            most: the number of documents to compare at most, the first ones.
-
-        Raises:
-            DocumentNotFound: no document has one of the keys.
-            ConfigurationError: the cluster is empty, or an argument is out of range.
-            MeasureError: the documents have millions of words and little in common.
-
-        Examples:
-            >>> (cluster,) = corpus.clusters()
-            >>> found = corpus.explain_cluster(cluster)
-            >>> found.key, [(member.key, member.similarity) for member in found.members]
-            ('monday', [('update', 0.9)])
-        """
-        from textsim_db.measures import explanation
-        from textsim_db.read import search
-
-        keys: Any = cluster.keys if isinstance(cluster, Cluster) else cluster
-        kept = cluster.kept if isinstance(cluster, Cluster) else None
-        expected = "explain_cluster() takes a cluster, or several keys such as [a, b]"
-        check_count(most, "most", 1, 2**31)
-        stored = list(dict.fromkeys(self._key(key) for key in several_items(keys, expected)))
-        if not stored:
-            raise ConfigurationError("the cluster is empty; expected the keys of documents")
-        key = kept or stored[0]
-        compared = [key, *[each for each in stored if each != key][:most]]
-        forms = {each: self._current.read(search.normal_form_of, each) for each in compared}
-        left_out = len(stored) - len(compared)
-        return explanation.explain_cluster(forms, key, left_out, self.config)
 
     def _pairs(
         self,
