@@ -151,8 +151,6 @@ class Corpus(Derived[corpus.Corpus]):
     scopes = coroutine(corpus.Corpus.scopes)
     untrack = coroutine(corpus.Corpus.untrack)
     members = results(corpus.Corpus.members)
-    members_of = results(corpus.Corpus.members_of)
-    cluster_of = coroutine(corpus.Corpus.cluster_of)
     judge = coroutine(corpus.Corpus.judge)
     judge_many = coroutine(corpus.Corpus.judge_many)
     unjudge = coroutine(corpus.Corpus.unjudge)

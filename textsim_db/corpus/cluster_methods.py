@@ -316,8 +316,8 @@ class TrackingMethods(CheckedArguments):
             >>> corpus.track()
             >>> corpus.update_clusters()
             3
-            >>> corpus.cluster_of("update")
-            Member(key='update', cluster=1, representative='monday', similarity=0.9, crowded=False)
+            >>> [(member.key, member.similarity) for member in corpus.members("update")]
+            [('monday', 1.0), ('update', 0.9)]
             >>> corpus.untrack()
         """
         how = check_linkage(linkage)
@@ -343,25 +343,20 @@ class TrackingMethods(CheckedArguments):
         """
         return self._current.loaded().search(upkeep.update)
 
-    def members(self) -> Results[Member]:
+    def members(self, key: Key | None = None) -> Results[Member]:
         """Return the documents of all clusters of a tracked corpus, one cluster after the other.
 
         Documents that changed since the last update have the clusters that they had then.
 
-        Raises:
-            ConfigurationError: the corpus is not tracked.
-        """
-        return Results(Member, partial(self._current.loaded().stream, upkeep.members))
-
-    def members_of(self, key: Key) -> Results[Member]:
-        """Return the documents of the cluster of a document, with itself; none if nothing matches it.
+        Args:
+            key: only the cluster of this document, with itself; none if nothing matches it.
 
         Raises:
             ConfigurationError: the corpus is not tracked.
             DocumentNotFound: the key is none that a document can have.
         """
-        stream, own = self._current.loaded().stream, self._key(key)
-        return Results(Member, partial(stream, upkeep.members_of, own))
+        own = None if key is None else self._key(key)
+        return Results(Member, partial(self._current.loaded().stream, upkeep.members, own))
 
     def cluster_events(self, after: int = 0) -> Generator[ClusterEvent, None, None]:
         """Yield what happened to the clusters of a tracked corpus, in order.
@@ -373,12 +368,3 @@ class TrackingMethods(CheckedArguments):
             ConfigurationError: the corpus is not tracked.
         """
         yield from self._current.loaded().stream(upkeep.cluster_events, after)
-
-    def cluster_of(self, key: Key) -> Member | None:
-        """Return the document with a key as a member of its cluster; None if nothing matches it.
-
-        Raises:
-            ConfigurationError: the corpus is not tracked.
-            DocumentNotFound: the key is none that a document can have.
-        """
-        return self._current.loaded().read(upkeep.cluster_of, self._key(key))

@@ -425,9 +425,6 @@ MEMBERS_OF: Final[LiteralString] = """
 SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim.members_of(%s, %s) m
 ORDER BY m.key COLLATE "C"
 """
-CLUSTER_OF: Final[LiteralString] = """
-SELECT o.cluster, o.representative, o.similarity, o.crowded FROM textsim.cluster_of(%s, %s) o
-"""
 
 # Documents of a source, and documents that wait for the ids of their words.
 
