@@ -38,7 +38,6 @@ from textsim_db.measures.explanation import (
     explain as explain,
 )
 from textsim_db.results import (
-    Activity as Activity,
     AddReport as AddReport,
     Answer as Answer,
     Boilerplate as Boilerplate,

@@ -52,7 +52,6 @@ def test_a_corpus_dropped_by_another_client_is_not_found(
     calls: list[Callable[[], object]] = [
         corpus.status,
         corpus.failures,
-        corpus.retry_failures,
         corpus.reconcile,
         lambda: list(corpus.drift()),
         lambda: corpus.attach("t", "id", "body"),

@@ -162,7 +162,7 @@ def use_everything(stage: Stage) -> None:
     keep_out(stage)
     with stage.connect(stage.writer) as db:
         news = db.corpus("news")
-        news.retry_failures()
+        news.failures(retry=True)
         worker = db.worker(lease=1)
         # Changes that were leased at the time of the dump are claimed when the lease ends.
         for _ in range(3):

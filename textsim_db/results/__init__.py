@@ -44,7 +44,6 @@ from textsim_db.results.rows import (
 )
 from textsim_db.results.states import (
     IDLE as IDLE,
-    Activity as Activity,
     CorpusSummary as CorpusSummary,
     Drift as Drift,
     Failure as Failure,
