@@ -246,6 +246,6 @@ class Measured:
                 measured.append(milliseconds(insert))
         execute("RESET synchronous_commit")
         corpus.detach("inline_rows")
-        corpus.drop()
+        self.bench.db.drop_corpus("inline")
         plain, inline = (statistics.median(measured[5:]) for measured in times.values())
         return {"plain_ms": plain, "inline_ms": inline, "over_plain_ms": inline - plain}

@@ -195,7 +195,7 @@ def warm_up(db: ts.Database) -> None:
     corpus.query(texts[0])
     assert list(corpus.pairs())
     assert list(corpus.clusters())
-    corpus.drop()
+    db.drop_corpus(corpus.name)
 
 
 def forget_peak() -> None:

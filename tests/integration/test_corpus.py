@@ -34,7 +34,7 @@ def test_corpora_are_listed_by_name(db: ts.Database) -> None:
         db.create_corpus(name)
     assert list(db.corpora()) == sorted(["b", "Ä", "a b", "a", 'quoted "name"', "%s", "{document}"])
     db.corpus("{document}").add("k", "v")
-    db.corpus("a").drop()
+    db.drop_corpus("a")
     assert "a" not in db.corpora()
 
 

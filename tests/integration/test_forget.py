@@ -90,10 +90,10 @@ def test_no_file_has_a_forgotten_text(corpus: ts.Corpus, connection: Connection)
 
 
 def test_no_file_has_the_text_of_a_dropped_corpus(
-    corpus: ts.Corpus, connection: Connection
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     corpus.detach("ticket")
-    corpus.drop()
+    db.drop_corpus(corpus.name)
     statements = [f"VACUUM (FULL) {table}" for table in KEPT_TABLES]
     check_traces(connection, ts.ForgetReport(to_run=statements))
 

@@ -179,7 +179,7 @@ def test_dropping_a_corpus_does_not_delay_another(
     # The reader locks the tables of the dropped corpus, so the drop waits for it.
     with psycopg.connect(db.url) as reader:
         reader.execute("SELECT count(*) FROM textsim.document_1")
-        dropping = threading.Thread(target=dropped.drop)
+        dropping = threading.Thread(target=db.drop_corpus, args=("gone",))
         dropping.start()
         wait_until(connection, DROP_WAITS)
         with psycopg.connect(db.url, options="-c lock_timeout=60000") as writer:

@@ -250,7 +250,7 @@ def removed_by_hand(db: ts.Database, frame: pl.DataFrame, keep: str) -> dict[int
     corpus.add_many((row, frame["body"][row]) for row in range(size))
     rows = corpus.duplicates(rank=lambda key: ranks[keep](int(key)))
     removed = {int(each.key): int(each.kept) for each in rows}
-    corpus.drop()
+    db.drop_corpus(corpus.name)
     return removed
 
 

@@ -288,7 +288,7 @@ def test_judgements_go_with_their_corpus(db: ts.Database, connection: Connection
         for seed in (2, 3):
             corpus.rebuild(seed=seed)
         assert len(list(corpus.judgements())) == 1
-        corpus.drop()
+        db.drop_corpus(corpus.name)
     assert connection.execute("SELECT count(*) FROM textsim.judgement").fetchone() == (0,)
 
 

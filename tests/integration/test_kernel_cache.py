@@ -276,7 +276,7 @@ with ts.connect(url) as db:
         corpus.add("b", "some other words, ﬁve of them")
         corpus.query_many(["one two three four", "none"])
         list(corpus.pairs()), list(corpus.duplicates()), corpus.signature("a text")
-        corpus.drop()
+        db.drop_corpus(corpus.name)
 """
 
 

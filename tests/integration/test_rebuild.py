@@ -266,10 +266,10 @@ def test_a_view_of_the_tables_of_a_corpus_keeps_them(db: ts.Database) -> None:
             )
             with pytest.raises(pg.DependentObjectsStillExist, match=refused):
                 connection.execute("SELECT textsim.drop_corpus('c')")
-            for call in (corpus.drop, lambda: db.drop_corpus("c"), lambda: corpus.rebuild(seed=9)):
+            for call in (lambda: db.drop_corpus("c"), lambda: corpus.rebuild(seed=9)):
                 with pytest.raises(ts.ConfigurationError, match=refused):
                     call()
             connection.execute(f"DROP {kind}VIEW own".encode())
         assert stored_corpus.names(db.engine) == ["c"]
     assert corpus.rebuild(seed=9)
-    corpus.drop()
+    db.drop_corpus(corpus.name)

@@ -177,7 +177,7 @@ def test_wrong_calls_of_attach_and_detach_are_refused(
     with pytest.raises(ts.ConfigurationError, match=r'table public\.t is attached to corpus "c"'):
         corpus.attach("t", "id", "body")
     with pytest.raises(ts.ConfigurationError, match="detach them first"):
-        corpus.drop()
+        db.drop_corpus(corpus.name)
     with pytest.raises(psycopg.errors.InvalidParameterValue, match="NULL"):
         connection.execute("SELECT textsim.attach('c', NULL, 'id', 'body')")
     with pytest.raises(psycopg.errors.InvalidParameterValue, match="name of the corpus is NULL"):
@@ -186,7 +186,7 @@ def test_wrong_calls_of_attach_and_detach_are_refused(
     with pytest.raises(ts.ConfigurationError, match=r"table public\.t is not attached"):
         corpus.detach("t")
     assert len(corpus) == 5
-    corpus.drop()
+    db.drop_corpus(corpus.name)
 
 
 def test_attaching_again_takes_over_the_stored_documents(

@@ -216,7 +216,7 @@ def test_what_a_tracked_corpus_refuses(db: ts.Database, connection: Connection) 
         ("c", True),
     ]
     assert corpus.check() == []
-    corpus.drop()
+    db.drop_corpus(corpus.name)
     query = "SELECT relname FROM pg_class WHERE relname ~ '_1(_|$)' AND relkind IN ('r', 'S')"
     assert connection.execute(query).fetchall() == []
     assert connection.execute("SELECT kind FROM textsim.pending").fetchall() == []

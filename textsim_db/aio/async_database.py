@@ -201,7 +201,6 @@ class Corpus(Derived[corpus.Corpus]):
 
     rebuild = coroutine(corpus.Corpus.rebuild)
     forget = coroutine(corpus.Corpus.forget)
-    drop = coroutine(corpus.Corpus.drop)
 
 
 class Worker(Derived[worker.Worker]):
