@@ -64,7 +64,7 @@ def test_a_rebuild_learns_boilerplate_and_every_writer_leaves_it_out(
     assert len(values) >= 56
     assert db.corpus("learned").config == learned.config
     assert learned.check() == []
-    assert learned.without_words() == (3, ["empty", "nothing", "sql nothing"])
+    assert learned.statistics().empty == 3  # empty, nothing, sql nothing
     db.worker().run(until_idle=True)
     stored = _documents(db, "learned")
     # The same texts again are unchanged, from Python and from SQL.

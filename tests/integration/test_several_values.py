@@ -61,11 +61,6 @@ FUNCTIONS: dict[str, tuple[Callable[[ts.Corpus, Any], Any], list[Any]]] = {
         lambda corpus, values: [each.documents for each in corpus.contamination(values)],
         DOCUMENTS,
     ),
-    "inspect_keys.clusters": (
-        lambda corpus, values: [each.least for each in corpus.inspect_keys(values)],
-        PAIRS,
-    ),
-    "inspect_keys.cluster": (lambda corpus, values: corpus.inspect_keys([values]), KEYS),
     "differences.pairs": (lambda corpus, values: list(corpus.differences(values)), PAIRS),
     "attach.key_columns": (
         lambda corpus, values: corpus.attach("no_table", key_columns=values, text="t"),
@@ -334,7 +329,6 @@ def test_coroutines_refuse_what_the_methods_refuse(
         "add_many": corpus.add_many,
         "query_many": corpus.query_many,
         "judge_many": corpus.judge_many,
-        "inspect_keys": corpus.inspect_keys,
     }
 
     async def texts() -> Any:

@@ -178,7 +178,6 @@ class Corpus(Derived[corpus.Corpus]):
     explain = coroutine(corpus.Corpus.explain)
     differences = stream(corpus.Corpus.differences)
     inspect_clusters = coroutine(corpus.Corpus.inspect_clusters)
-    inspect_keys = coroutine(corpus.Corpus.inspect_keys)
     normal_form = coroutine(corpus.Corpus.normal_form)
     signature = coroutine(corpus.Corpus.signature)
     buckets = coroutine(corpus.Corpus.buckets)
@@ -187,7 +186,6 @@ class Corpus(Derived[corpus.Corpus]):
     plan = coroutine(corpus.Corpus.plan)
     statistics = coroutine(corpus.Corpus.statistics)
     boilerplate = coroutine(corpus.Corpus.boilerplate)
-    without_words = coroutine(corpus.Corpus.without_words)
     idf_weights = coroutine(corpus.Corpus.idf_weights)
     check = coroutine(corpus.Corpus.check)
 

@@ -181,7 +181,9 @@ def _print_unlearned(corpus: Corpus) -> None:
 
 
 def _print_documents_of_nothing_else(corpus: Corpus) -> None:
-    number, keys = corpus.without_words()
+    from textsim_db.read.boilerplate_values import without_words
+
+    number, keys = corpus._current.read(without_words)
     if number:
         examples = ", ".join(shown(key) for key in keys)
         documents = count(number, "document")

@@ -17,7 +17,6 @@ from textsim_db.results import (
     ClusterEvent,
     Duplicate,
     InspectedCluster,
-    Inspection,
     Member,
     Pair,
 )
@@ -200,29 +199,6 @@ class ClusterMethods(CheckedArguments):
         check_count(fewest, "fewest", 2, 2**31)
         rules = _rules(linkage, None, judgements)
         return ResultList(self._current.search(list_clusters.inspected, criterion, rules, fewest))
-
-    def inspect_keys(self, clusters: Iterable[Iterable[Key]]) -> list[Inspection]:
-        """Return what holds clusters together that are given by the keys of their documents.
-
-        Args:
-            clusters: the keys of each cluster. Unknown keys are ignored.
-
-        Raises:
-            ConfigurationError: a cluster has no document of the corpus.
-
-        Examples:
-            >>> corpus.inspect_keys([["monday", "update"]])[0].least
-            0.9
-        """
-        from textsim_db.read import list_clusters
-
-        expected = "inspect_keys() takes the keys of several clusters, such as [[a, b]]"
-        keys = [
-            [self._key(key) for key in several_items(cluster, expected)]
-            for cluster in several_items(clusters, expected)
-        ]
-        inspected = self._current.search(list_clusters.inspect_keys, keys, self.config.threshold)
-        return ResultList(inspected)
 
     def differences(
         self, pairs: Iterable[Pair[str] | tuple[Key, Key]]

@@ -179,15 +179,6 @@ class StatisticMethods(CheckedArguments):
         limit = checked_count(last, "last")
         return self._current.read(boilerplate_values.boilerplate, checked, limit, criterion)
 
-    def without_words(self) -> tuple[int, list[str]]:
-        """Return the number of documents without shingles, and the first five of their keys.
-
-        These documents match nothing: they are empty, or only stop words and boilerplate.
-        """
-        from textsim_db.read import boilerplate_values
-
-        return self._current.read(boilerplate_values.without_words)
-
     def idf_weights(self) -> dict[str, float]:
         """Return the inverse document frequency of each word, for measures.weighted_jaccard().
 
