@@ -168,7 +168,7 @@ def test_sql_and_python_find_the_nearest(
         for text in [*asked, "", "word", "字 w1 w2", "w1 w2 not 8"]:
             k, scope = rng.choice([1, 10, 1000]), "a" if options else None
             found = corpus.nearest(text, k, scope=scope)
-            assert db.manage("c").nearest(text, k, scope=scope) == found
+            assert db.corpus("c", on_server=True).nearest(text, k, scope=scope) == found
             query = "SELECT key, similarity, differs FROM textsim.nearest('c', %s, %s, scope => %s)"
             rows = connection.execute(query, [text, k, scope]).fetchall()
             assert rows == [(m.key, m.similarity, list(m.differs)) for m in found]

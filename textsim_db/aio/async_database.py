@@ -261,7 +261,6 @@ class Database(Derived[database.Database]):
 
     create_corpus = opening(database.Database.create_corpus, Corpus)
     corpus = opening(database.Database.corpus, Corpus)
-    manage = opening(database.Database.manage, Corpus)
     drop_corpus = coroutine(database.Database.drop_corpus)
     corpora = coroutine(database.Database.corpora)
     worker = opening(database.Database.worker, Worker)

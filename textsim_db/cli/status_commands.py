@@ -92,7 +92,7 @@ def status(
         if corpus is None:
             raise misused("--scopes", "name the corpus whose scopes to list")
         with connect(database_url) as db:
-            if not write(ScopeStatus._fields, db.manage(corpus).scopes(), form):
+            if not write(ScopeStatus._fields, db.corpus(corpus, on_server=True).scopes(), form):
                 print_message("no document is stored")
         return
     if as_metrics and json_option.is_given:

@@ -293,7 +293,7 @@ class SearchMethods(CheckedArguments):
     def _is_on_server(
         self, text: str, threshold: float | None, measure: str, language: str | None
     ) -> bool:
-        """Say whether the server computes a search: if Database.manage() opened the corpus."""
+        """Say whether the server computes a search: if it was opened with on_server."""
         return (
             not self._current.store.corpus.is_checked
             and language is None
