@@ -96,3 +96,5 @@ DROP FUNCTION textsim._passage_look_up(textsim.corpus, text, text, text, integer
 DROP FUNCTION textsim.candidate_pairs(text, text);
 DROP FUNCTION textsim.candidates_of(text, text);
 DROP FUNCTION textsim._candidates_of(text, text);
+DROP FUNCTION textsim.buckets(text, integer[], text);
+DROP FUNCTION textsim.estimate(integer[], integer[]);

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import psycopg
 import pytest
 
@@ -113,15 +112,6 @@ def test_documents_may_be_added_while_pairs_are_read(corpus: ts.Corpus) -> None:
         corpus.add(f"copy of {pair.a}", TEXTS[pair.a])
         pairs_read.append(pair)
     assert len(pairs_read) == 3
-
-
-def test_signatures_and_buckets_have_the_right_shapes(corpus: ts.Corpus) -> None:
-    signature, buckets = corpus.signature(TEXTS["a"]), corpus.buckets(TEXTS["a"])
-    assert signature.shape == (2048,)
-    assert signature.dtype == np.int16
-    assert buckets.shape == (1024,)
-    assert buckets.dtype == np.int32
-    assert corpus.signature("").shape == corpus.buckets(" ").shape == (0,)
 
 
 def test_a_corpus_supports_in_and_len(corpus: ts.Corpus) -> None:

@@ -19,6 +19,7 @@ from tests.support.sampling import sample
 from textsim_db.cluster import split_large_buckets
 from textsim_db.measures import MEASURES, Measure, shingles, words
 from textsim_db.read import search
+from textsim_db.sketch import sketch_texts
 
 THRESHOLDS = {"cosine_distance": 30.0, "euclidean": 4.0, "manhattan": 12.0, "levenshtein": 10.0}
 
@@ -47,7 +48,7 @@ def test_searches_by_every_measure_equal_the_measures_of_candidates(
     corpus.add_many(texts.items())
     queries = [*rng.sample(sorted(texts.values()), 6), f"unknown {model} unheard unheard"]
     candidates_of = {text: {c.key for c in corpus.candidates(text)} for text in queries}
-    buckets_of = {key: corpus.buckets(text) for key, text in texts.items()}
+    buckets_of = {key: sketch_texts.buckets(text, corpus.config) for key, text in texts.items()}
     candidate_pairs = {
         (a, b)
         for a, b in combinations(sorted(texts), 2)

@@ -15,6 +15,7 @@ import textsim_db as ts
 from tests.support.servers import Server, database_of
 from textsim_db.db.stored_corpus import load
 from textsim_db.read import integrity_statements, statements
+from textsim_db.sketch import sketch_texts
 from textsim_db.sketch.sketch_texts import sketch
 from textsim_db.text.shingles import shingles
 
@@ -244,7 +245,7 @@ def check_join(connection: psycopg.Connection[Any], join: str, most: int) -> Non
 
 def check_one(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> None:
     for text in texts:
-        buckets = corpus.buckets(text).tolist()
+        buckets = sketch_texts.buckets(text, corpus.config).tolist()
         bands = len(buckets)
         parameters: list[Any] = [buckets]
         if corpus.config.is_exact:
@@ -272,7 +273,7 @@ def size_of(corpus: ts.Corpus, text: str) -> int:
 def check_many(url: str, corpus: ts.Corpus, statement: str, texts: list[str]) -> None:
     parameters: list[Any] = [[], []]
     for number, text in enumerate(texts):
-        buckets = corpus.buckets(text).tolist()
+        buckets = sketch_texts.buckets(text, corpus.config).tolist()
         parameters[0] += [number] * len(buckets)
         parameters[1] += buckets
     if corpus.config.is_exact:

@@ -245,7 +245,10 @@ def check_candidates(
     corpus: ts.Corpus, connection: Connection, texts: Texts, keys: list[str]
 ) -> None:
     """Check that candidates are the documents that share enough rows, no more and no less."""
-    buckets = {key: Counter(corpus.buckets(text).tolist()) for key, text in texts.items()}
+    buckets = {
+        key: Counter(sketch_texts.buckets(text, corpus.config).tolist())
+        for key, text in texts.items()
+    }
     sizes = {key: len(shingles(text, str(corpus.config.shingle))) for key, text in texts.items()}
 
     def candidate_pair(a: str, b: str) -> int:

@@ -15,12 +15,12 @@ from tests.support.connections import Connection
 
 PUBLIC = {
     "immutable strict": (
-        "containment cosine_distance cosine_similarity dice estimate euclidean jaccard "
+        "containment cosine_distance cosine_similarity dice euclidean jaccard "
         "jaccard_of_counts join_key key_part levenshtein levenshtein_words lr_norm manhattan "
         "normal_form overlap shingles words"
     ),
     "stable": (
-        "buckets candidates cluster_events cluster_of common_runs "
+        "candidates cluster_events cluster_of common_runs "
         "contradictions differs distinct_of jaccard judgements languages match_pairs matches "
         "members members_of nearest neighbours passages passages_of quote scopes "
         "signature"
@@ -140,11 +140,6 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
         ("textsim.signature('none', 'a')", 'corpus "none" does not exist'),
         ("textsim.shingles('a', 'line', 1)", 'unit is "line"; expected "word" or "char"'),
         ("textsim.shingles('a', 'word', 0)", "shingle length is 0; expected 1 to 1000"),
-        ("textsim.estimate('{1}', '{1,2}')", "different signature lengths 1 and 2"),
-        (
-            "textsim.buckets('c', '{1,2}')",
-            'the signature has 2 values; signatures of corpus "c" have 128',
-        ),
         ("textsim.matches('c', 'a', 1.5)", "threshold is 1.5; expected above 0, at most 1"),
         ("textsim.pairs('c', 0)", "threshold is 0; expected above 0, at most 1"),
         ("textsim.clusters('c', 0)", "threshold is 0; expected above 0, at most 1"),

@@ -28,7 +28,6 @@ ONLY_SQL = {
     "clusters": set(),
     "duplicates": {"keep"},
     "attach": set(),
-    "signature": {"language"},
     "judge": {"hashes"},
 }
 """Arguments that only the function has, where a method has an argument of another kind instead."""
@@ -36,8 +35,8 @@ KEYS = {"members": {"key"}}
 """Arguments of methods that stand for a function of their own in SQL, such as members_of()."""
 ONLY_PYTHON = {"measure", "rank", "progress", "later", "any_text", "original"}
 """Arguments that only methods have: the other measures, functions, and a rebuild at once or later."""
-OTHER_KINDS = {"attach", "detach", "buckets", "normal_form", "remove"}
-"""Functions that take a relation, a signature, a text or one key, and their methods something else."""
+OTHER_KINDS = {"attach", "detach", "normal_form", "remove"}
+"""Functions that take a relation, a text or one key, and their methods something else."""
 NO_READERS = {"add_unique", "forget", "status", "quote"}
 """Writers; a function whose columns show ages where the method has times; one of lists of rows."""
 READERS = """

@@ -7,6 +7,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.connections import Connection
+from textsim_db.sketch import sketch_texts
 
 
 @pytest.mark.both_servers
@@ -14,7 +15,7 @@ def test_candidates_share_buckets(db: ts.Database, connection: Connection) -> No
     corpus = db.create_corpus("c", shingle="word:1")
     texts = dict(documents(150, words=30, planted=0.5, seed=3))
     corpus.add_many(texts.items())
-    buckets = {key: {*corpus.buckets(text)} for key, text in texts.items()}
+    buckets = {key: {*sketch_texts.buckets(text, corpus.config)} for key, text in texts.items()}
     for key in list(texts)[:50]:
         shared = {other: len(buckets[key] & buckets[other]) for other in texts}
         rows = connection.execute("SELECT * FROM textsim.candidates('c', %s)", [texts[key]])

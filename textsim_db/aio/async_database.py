@@ -179,8 +179,6 @@ class Corpus(Derived[corpus.Corpus]):
     differences = stream(corpus.Corpus.differences)
     inspect_clusters = coroutine(corpus.Corpus.inspect_clusters)
     normal_form = coroutine(corpus.Corpus.normal_form)
-    signature = coroutine(corpus.Corpus.signature)
-    buckets = coroutine(corpus.Corpus.buckets)
 
     measure_recall = coroutine(corpus.Corpus.measure_recall)
     plan = coroutine(corpus.Corpus.plan)
