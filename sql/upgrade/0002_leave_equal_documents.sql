@@ -98,3 +98,5 @@ DROP FUNCTION textsim.candidates_of(text, text);
 DROP FUNCTION textsim._candidates_of(text, text);
 DROP FUNCTION textsim.buckets(text, integer[], text);
 DROP FUNCTION textsim.estimate(integer[], integer[]);
+DROP FUNCTION textsim.lock_corpus(text);
+DROP FUNCTION textsim.lock_scope(text, text);

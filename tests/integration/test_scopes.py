@@ -314,7 +314,7 @@ def test_answers_and_messages_tell_nothing_of_another_scope(
         "SELECT textsim.add('c', 'new', NULL, 'mine')",
         "SELECT textsim.add('c', 'new', 'a', repeat('mine', 99))",
         f"SELECT textsim.add('c', repeat('{key}', 999), 'a', 'mine')",
-        f"SELECT textsim.lock_scope('c', 'mine'), textsim.add('c', '{key}', '{TEXT}', 'mine')",
+        f"SELECT textsim.lock_corpus('c', 'mine'), textsim.add('c', '{key}', '{TEXT}', 'mine')",
         "CALL textsim.index_pending('c')",
     ]
     calls: dict[str, Callable[[], object]] = {

@@ -28,7 +28,7 @@ PUBLIC = {
     "volatile": (
         "add add_unique attach clusters create_corpus detach drop_corpus "
         "doubtful duplicates expire forget grant_reader grant_writer "
-        "group_pairs index_pending judge lock_corpus lock_scope pairs remove revoke_all set_owner "
+        "group_pairs index_pending judge lock_corpus pairs remove revoke_all set_owner "
         "shared_passages track twins_of unjudge untrack update_clusters"
     ),
     "stable strict": ("status"),
@@ -62,7 +62,6 @@ CHANGES = {
     "remove": ("'c', 'a'", {0: "name of the corpus", 1: "the key"}),
     "forget": ("'c', '{a}'", {0: "name of the corpus"}),
     "lock_corpus": ("'u'", {0: "name of the corpus"}),
-    "lock_scope": ("'u', 's'", {0: "name of the corpus", 1: "the scope"}),
     "create_corpus": (
         "'new', 'word:3', 0.8, 0.95, 128, 1, NULL, NULL, '{}', NULL, false",
         {
