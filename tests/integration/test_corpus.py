@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 import textsim_db as ts
+from textsim_db.results import AddReport, CorpusSummary
 from textsim_db.write.vacuum_loads import ANALYZE_DOCUMENTS
 
 TEXTS = {
@@ -42,11 +43,9 @@ def test_corpora_says_what_each_is(db: ts.Database) -> None:
     db.create_corpus("exact", recall=1, shingle="char:4", threshold=0.6, guards=["numbers"])
     db.create_corpus("notes", is_unique=True, scoped=True)
     assert db.corpora() == {
-        "exact": ts.CorpusSummary("char:4", 0.6, 1.0, ("numbers",), False, False),
-        "notes": ts.CorpusSummary("word:3", 0.8, db.corpus("notes").config.recall, (), True, True),
-        "plain": ts.CorpusSummary(
-            "word:3", 0.8, db.corpus("plain").config.recall, (), False, False
-        ),
+        "exact": CorpusSummary("char:4", 0.6, 1.0, ("numbers",), False, False),
+        "notes": CorpusSummary("word:3", 0.8, db.corpus("notes").config.recall, (), True, True),
+        "plain": CorpusSummary("word:3", 0.8, db.corpus("plain").config.recall, (), False, False),
     }
     with pytest.raises(ts.CorpusNotFound):
         db.corpus("a")
@@ -72,7 +71,7 @@ def test_add_many_reads_a_stream_and_reports_progress(db: ts.Database) -> None:
             furthest = i
             yield str(i), "same words"
 
-    def progress(report: ts.AddReport) -> None:
+    def progress(report: AddReport) -> None:
         received.append(report.received)
         ahead.append(furthest - report.received)
 
@@ -95,7 +94,7 @@ def test_adding_unchanged_documents_writes_nothing(corpus: ts.Corpus, database_u
 
     before = state()
     again = {key: f"  {text.upper()} !" for key, text in TEXTS.items()}
-    assert corpus.add_many(again.items()) == ts.AddReport(unchanged=len(TEXTS), without_words=1)
+    assert corpus.add_many(again.items()) == AddReport(unchanged=len(TEXTS), without_words=1)
     assert state() == before
 
 

@@ -12,6 +12,7 @@ import textsim_db as ts
 from tests.support.forking import run_script
 from tests.support.sampling import sample
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
+from textsim_db.results import AddReport
 
 WRITERS = """
 address = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:")) if {own} else url
@@ -198,7 +199,7 @@ def test_dropping_a_corpus_does_not_delay_another(
 def test_an_error_of_the_progress_function_leaves_no_thread(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
 
-    def fail(report: ts.AddReport) -> None:
+    def fail(report: AddReport) -> None:
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):

@@ -25,6 +25,7 @@ from tests.support.passages import (
 )
 from tests.support.reference import without_spaces
 from textsim_db.base.numba_compiler import HashArray, Int64Array
+from textsim_db.results import Passage, SharedPassage
 from textsim_db.sketch import fingerprints
 from textsim_db.text.shingles import array_elements, shingles
 from textsim_db.text.tokens import normal_form
@@ -87,7 +88,7 @@ def test_passages_have_their_characters(db: ts.Database, seed: int) -> None:
     assert found > 5
     with pytest.raises(ts.DocumentError, match="this is another text"):
         corpus.characters(passage, "another text")
-    (other, *_) = [*corpus.passages_of("a"), ts.Passage("a", 9, 0, 0)]
+    (other, *_) = [*corpus.passages_of("a"), Passage("a", 9, 0, 0)]
     assert (other.start, other.end) == (None, None)
 
 
@@ -192,7 +193,7 @@ def test_shared_passages_are_of_one_scope_and_not_expired(
     connection.execute(
         "UPDATE textsim.document_1 SET expires_at = now() - interval '1 second' WHERE key = 'd'"
     )
-    found = [ts.SharedPassage("a", "c", 9, 0, 0)]
+    found = [SharedPassage("a", "c", 9, 0, 0)]
     assert list(corpus.shared_passages()) == found
     assert connection.execute("SELECT * FROM textsim.shared_passages('c')").fetchall() == found
     assert connection.execute("SELECT key FROM textsim.passages_of('c', 'a')").fetchall() == [

@@ -15,6 +15,7 @@ from tests.support.proxy import cut_commit, open_proxy
 from tests.support.rebuilds import TEXTS, stored_rows
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
+from textsim_db.results import ChangeReport
 from textsim_db.settings.named_values import Mode, ModeName
 from textsim_db.sync import read_source
 from textsim_db.write import copy_corpus
@@ -174,7 +175,7 @@ def test_an_open_corpus_follows_a_rebuild_by_another_client(db: ts.Database) -> 
         assert len(stale[1].failures(retry=True)) == 1
         assert ("3", "missing") in list(stale[2].drift())
         assert stale[3].reconcile().added == 1
-        assert stale[4].attach("u", "id", "body") == ts.ChangeReport()
+        assert stale[4].attach("u", "id", "body") == ChangeReport()
         assert stale[5].status().indexed == 2
         stale[6].detach("u")
     assert [corpus.config.seed for corpus in stale] == [2] * 7

@@ -19,6 +19,7 @@ import pytest
 import textsim_db as ts
 from tests.support import aio as support
 from textsim_db import measures
+from textsim_db.results import Pair
 
 TEXTS = ["one two three four", "one two three four five", "quite another text here"]
 KEYS = ["a", "b", "none"]
@@ -239,7 +240,7 @@ def test_frames_name_their_texts() -> None:
         for kind, make in FRAMES.items():
             for key, (a, b) in ((None, (0, 1)), ("name", sorted(names[:2]))):
                 pairs = ts.pairs(make(table), text="body", key=key, threshold=0.5)
-                assert pairs == [ts.Pair(a, b, 2 / 3)], kind
+                assert pairs == [Pair(a, b, 2 / 3)], kind
                 clusters = ts.clusters(make(table), text="body", key=key, threshold=0.5)
                 assert [cluster.keys for cluster in clusters] == [(a, b)], kind
                 assert type(clusters[0].keys[0]) is type(a)
