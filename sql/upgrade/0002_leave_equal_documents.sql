@@ -100,3 +100,4 @@ DROP FUNCTION textsim.buckets(text, integer[], text);
 DROP FUNCTION textsim.estimate(integer[], integer[]);
 DROP FUNCTION textsim.lock_corpus(text);
 DROP FUNCTION textsim.lock_scope(text, text);
+DROP FUNCTION textsim.match_pairs(text);

@@ -437,7 +437,7 @@ def test_an_expired_document_is_no_member_and_in_no_match(
         )
     assert [*corpus.members("a")] == []
     for query, rows in {
-        "SELECT a, b FROM textsim.match_pairs('c')": [("b", "c")],
+        "SELECT a, b FROM textsim._match_pairs('c')": [("b", "c")],
         "SELECT representative FROM textsim.cluster_of('c', 'b')": [(None,)],
         "SELECT * FROM textsim.cluster_of('c', 'a')": [],
     }.items():

@@ -21,7 +21,7 @@ PUBLIC = {
     ),
     "stable": (
         "candidates cluster_events cluster_of common_runs "
-        "contradictions differs distinct_of jaccard judgements languages match_pairs matches "
+        "contradictions differs distinct_of jaccard judgements languages matches "
         "members members_of nearest neighbours passages passages_of quote scopes "
         "signature"
     ),
