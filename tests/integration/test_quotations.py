@@ -12,6 +12,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from textsim_db.results import Quotation
 from textsim_db.text.tokens import normal_form
 
 SOURCE = (
@@ -47,7 +48,7 @@ def in_sql(connection: Connection, text: str, key: str | None, **named: Any) -> 
     return tuple(row)
 
 
-def as_in_sql(quotation: ts.Quotation) -> tuple[Any, ...]:
+def as_in_sql(quotation: Quotation) -> tuple[Any, ...]:
     """Return a verdict without characters, which SQL does not have."""
     pieces = [dict(list(each._asdict().items())[:6]) for each in quotation.pieces]
     differences = [each._asdict() for each in quotation.differences]
@@ -137,7 +138,7 @@ def test_a_place_is_the_run_with_the_fewest_edits(seed: int) -> None:
         edits, end, start = brute_force(piece, document)
         quotation = ts.quote(" ".join(piece), " ".join(document))
         if 10 * edits > 3 * len(piece):
-            assert quotation == ts.Quotation("absent")
+            assert quotation == Quotation("absent")
             continue
         (place,) = quotation.pieces
         assert place.in_document == start

@@ -90,7 +90,7 @@ def _explain(
             "--shingle and --corpus exclude each other: a corpus has its own shingle"
         )
     with connect(database_url) as db:
-        return db.manage(corpus).explain(a, b)
+        return db.corpus(corpus, on_server=True).explain(a, b)
 
 
 def _write_page(path: str, explanation: Explanation, a: str, b: str) -> None:

@@ -293,7 +293,7 @@ def remove(
         raise options.misused("KEY", "give keys, or --prefix, --source, --scope or --language")
     unknown: list[str] = []
     with connect(database_url) as db:
-        opened = db.manage(corpus)
+        opened = db.corpus(corpus, on_server=True)
         if are_chosen:
             chosen = opened.keys(prefix or "", source=source, scope=scope, language=language)
             records = {each.key: each.records for each in chosen}
@@ -375,7 +375,7 @@ def forget(
         what = "all of them" if scope is None else f"the scope {scope}"
         confirm(f'forget documents of the corpus "{shown(corpus)}": {shown(what)}', yes)
     with connect(database_url) as db:
-        opened = db.manage(corpus)
+        opened = db.corpus(corpus, on_server=True)
         with progress("rebuilding", "documents") as show_done:
             report = opened.forget(
                 keys or None,

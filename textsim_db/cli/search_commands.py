@@ -278,7 +278,7 @@ def _member_rows(members: Iterable[Member], clusters: set[int]) -> Iterator[tupl
 ClusterKey = Annotated[
     str | None, typer.Argument(metavar="KEY", help="List only the cluster of this document.")
 ]
-MEMBERS_OF = Operation("members_of", "", show=_show_members, computes=False)
+MEMBERS_OF = Operation("members", "", show=_show_members, computes=False)
 MEMBERS = Operation(
     "members",
     """List the documents of the clusters of a tracked corpus, one cluster after the other.

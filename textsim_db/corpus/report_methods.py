@@ -11,7 +11,6 @@ from textsim_db.base.progress_bar import showing
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError, DatabaseError, RecipeError
 from textsim_db.results import (
-    Activity,
     Boilerplate,
     Failure,
     Problem,
@@ -180,15 +179,6 @@ class StatisticMethods(CheckedArguments):
         limit = checked_count(last, "last")
         return self._current.call(boilerplate_values.boilerplate, checked, limit, criterion)
 
-    def without_words(self) -> tuple[int, list[str]]:
-        """Return the number of documents without shingles, and the first five of their keys.
-
-        These documents match nothing: they are empty, or only stop words and boilerplate.
-        """
-        from textsim_db.read import boilerplate_values
-
-        return self._current.call(boilerplate_values.without_words)
-
     def idf_weights(self) -> dict[str, float]:
         """Return the inverse document frequency of each word, for measures.weighted_jaccard().
 
@@ -232,22 +222,15 @@ class StatusMethods(CheckedArguments):
         checked = None if scope is None else self._scope(scope)
         return ResultList(self._current.loaded().call(pending_log.scopes, checked))
 
-    def activity(self) -> Activity:
-        """Return the age of the oldest pending change, and the number of writes to the corpus so far."""
-        return self._current.call(pending_log.activity)
-
-    def failures(self, last: int | None = None) -> list[Failure]:
+    def failures(self, last: int | None = None, *, retry: bool = False) -> list[Failure]:
         """Return the documents that were set aside because they could not be indexed, with reasons.
 
         Args:
             last: return only this number of documents, the latest ones.
+            retry: let workers try again to index all that was set aside.
         """
-        checked = checked_count(last, "last")
-        return ResultList(self._current.loaded().call(pending_log.failures, checked))
-
-    def retry_failures(self) -> int:
-        """Let workers try again to index what was set aside, and return the number of log entries."""
-        return self._current.loaded().call_once(pending_log.retry_failures)
+        checked, is_retried = checked_count(last, "last"), check_flag(retry, "retry")
+        return ResultList(self._current.loaded().call(pending_log.failures, checked, is_retried))
 
     def check(self, progress: Callable[[int], None] | bool | None = None) -> list[Problem]:
         """Check the integrity of the corpus: return every stored row that contradicts another row.

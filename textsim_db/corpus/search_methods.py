@@ -24,9 +24,6 @@ from textsim_db.settings.named_values import MeasureName
 from textsim_db.text.keys import Key, Scope
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from textsim_db.measures.explanation import Explanation, Side
 
 
@@ -294,7 +291,7 @@ class SearchMethods(CheckedArguments):
     def _is_on_server(
         self, text: str, threshold: float | None, measure: str, language: str | None
     ) -> bool:
-        """Say whether the server computes a search: if Database.manage() opened the corpus."""
+        """Say whether the server computes a search: if it was opened with on_server."""
         return (
             not self._current.store.corpus.is_checked
             and language is None
@@ -356,28 +353,3 @@ class SearchMethods(CheckedArguments):
 
         form = self._current.compute(search.normal_form_of, key)
         return explanation.side_of_form(form, self.config)
-
-    def signature(self, text: str) -> npt.NDArray[np.int16 | np.int32]:
-        """Return the signature that would be stored for a text.
-
-        An array of int16 of shape (num_hashes,), or of int32 of shape (rows,) in an exact corpus; empty
-        if the text has no words.
-
-        Raises:
-            DocumentError: the text could not be stored, for example because of a NUL character.
-        """
-        from textsim_db.sketch import sketch_texts
-
-        return sketch_texts.signature(text, self.config)
-
-    def buckets(self, text: str, scope: Scope | None = None) -> npt.NDArray[np.int32]:
-        """Return the buckets that would be stored for a text.
-
-        An array of int32 of shape (bands,), or (0,) if the text has no words.
-
-        Raises:
-            DocumentError: the text could not be stored, for example because of a NUL character.
-        """
-        from textsim_db.sketch import sketch_texts
-
-        return sketch_texts.buckets(text, self.config, self._part(scope))

@@ -290,13 +290,3 @@ class RebuildMethods(CheckedArguments):
         report.has_words = self._current.call(remove_documents.has_words)
         report.to_run = self._current.call(remove_documents.write_anew)
         return report
-
-    def drop(self) -> None:
-        """Remove the corpus with all its documents.
-
-        Raises:
-            CorpusNotFound: the corpus was removed already.
-            ConfigurationError: a view depends on the corpus.
-        """
-        store = self._current.loaded().store
-        stored_corpus.drop(store.engine, store.corpus)

@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from textsim_db.measures.alignments import alignment
-from textsim_db.results.html import end_of_start, escaped, left_out, start_of_end
+from textsim_db.results.html import escaped
 from textsim_db.text.distinctions import INFLECTIONS, kinds_of_run, symbols
 
 _CANNOT = re.compile("cannot", re.IGNORECASE | re.ASCII)
@@ -214,29 +214,10 @@ def _with_can(token: Token) -> Iterator[Token]:
         yield Token("not", token.text[middle:])
 
 
-_FOLDED = 240
-"""Longer runs of equal words are folded, except for some characters at both ends."""
-_END = 80
-_LONGEST_CHANGE = 400
-LONGEST_EXCERPT = 1_600
-"""The characters of an excerpt; the rest is left out."""
-
-
 def side_by_side(diff: Sequence[DiffRun], a: str, b: str) -> str:
     """Return both texts in two columns, whole; a, b: the HTML that names them."""
     left, right = ("".join(marked(run, side) for run in diff) for side in ("a", "b"))
     return columns(a, b, left, right)
-
-
-def excerpt_of_both(diff: Sequence[DiffRun]) -> str:
-    """Return both texts as one, with removed and added words, and long runs shortened."""
-    tagged: list[tuple[str, str]] = []
-    for run in diff:
-        if run.change is Change.SAME:
-            tagged.append(("", run.b))
-        else:
-            tagged += [(tag, text) for tag, text in (("del", run.a), ("ins", run.b)) if text]
-    return f'<div class="text" dir="auto">{_shortened(tagged)}</div>'
 
 
 def columns(a: str, b: str, left: str, right: str) -> str:
@@ -254,33 +235,6 @@ def marked(run: DiffRun, side: str) -> str:
 
 def _tag(run: DiffRun, side: str) -> str:
     return "" if run.change is Change.SAME else "del" if side == "a" else "ins"
-
-
-def _shortened(runs: Sequence[tuple[str, str]]) -> str:
-    """Return runs of (tag, text) as HTML of bounded length."""
-    pieces: list[str] = []
-    shown = 0
-    for place, (tag, text) in enumerate(runs):
-        if shown > LONGEST_EXCERPT:
-            pieces.append(left_out(sum(len(rest) for _, rest in runs[place:])))
-            break
-        pieces.append(_tagged(tag, _change(text) if tag else _fold(text)))
-        shown += min(len(text), _LONGEST_CHANGE)
-    return "".join(pieces)
-
-
-def _fold(text: str) -> str:
-    if len(text) <= _FOLDED:
-        return escaped(text)
-    first, last = end_of_start(text, _END), start_of_end(text, _END)
-    return f"{escaped(text[:first])}{left_out(last - first)}{escaped(text[last:])}"
-
-
-def _change(text: str) -> str:
-    if len(text) <= _LONGEST_CHANGE:
-        return escaped(text)
-    end = end_of_start(text, _LONGEST_CHANGE)
-    return f"{escaped(text[:end])}{left_out(len(text) - end)}"
 
 
 def _tagged(tag: str, content: str) -> str:

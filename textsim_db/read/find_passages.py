@@ -17,7 +17,6 @@ import numpy as np
 from textsim_db.base.numba_compiler import Int32Array
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.jaccard import code_points
-from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.shared_runs import shared_runs
 from textsim_db.db.binary_format import Parameter, array, load_int4_array
 from textsim_db.db.engine import Connection, read_rows
@@ -34,13 +33,12 @@ from textsim_db.read.find_candidates import (
     read_candidates,
     without_common,
 )
-from textsim_db.read.search import placed_bytes, row_of_key, search_text
+from textsim_db.read.search import placed_bytes, row_of_key
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers, forms_of_rows
 from textsim_db.results import (
     CommonRun,
     Contamination,
-    PartialMatch,
     Passage,
     PassageList,
     SharedPassage,
@@ -185,19 +183,6 @@ def passages_of(store: Store, key: str, min_words: int | None) -> PassageList:
     verified = _verified(store, tokens, candidates, least)
     of_others = [passage for passage in verified if passage.key != key]
     return PassageList(of_others, _runs_without_fingerprints(store, shingles))
-
-
-def containing(store: Store, text: str, criterion: Criterion) -> list[PartialMatch]:
-    """Return the documents that contain a text or a part of it, those with most of it first."""
-    least = least_words(store, None)
-    searched = search_text(store, text, criterion)
-    longest: dict[str, int] = {}
-    for passage in _verified(store, searched.tokens, searched.candidates, least):
-        longest.setdefault(passage.key, passage.words)
-    return [
-        PartialMatch(match.key, match.similarity, longest.get(match.key, 0))
-        for match in searched.matches
-    ]
 
 
 def shared_passages(

@@ -83,22 +83,7 @@ class Queries(NamedTuple):
     """Returns the normal form of a query by its number."""
 
 
-class Searched(NamedTuple):
-    """A text, and what a search for it has found."""
-
-    tokens: Tokens
-    """The words of the text."""
-    candidates: CandidateRows
-    """The documents that were compared with the text."""
-    matches: list[Match]
-    """The candidates that match, best first."""
-
-
 def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
-    return search_text(store, text, criterion).matches
-
-
-def search_text(store: Store, text: str, criterion: Criterion) -> Searched:
     store = _at_threshold(store, criterion)
     parts = part_only(criterion.part)
     sketches = _sketch_one(store, text, criterion.language, parts)
@@ -109,7 +94,7 @@ def search_text(store: Store, text: str, criterion: Criterion) -> Searched:
         look_up = _look_up(store, sketches)
     candidates = find_candidates(store, look_up, criterion.language)
     (matches,) = _matches(store, sketches, candidates, criterion)
-    return Searched(sketches.tokens, candidates, matches)
+    return matches
 
 
 def nearest(

@@ -240,17 +240,6 @@ class PassageList(ResultList[Passage]):
         """The runs whose parts are in very many documents, or in more than max_documents."""
 
 
-class PartialMatch(NamedTuple):
-    """A document that contains a text, or a part of it."""
-
-    key: str
-    """The key of the document."""
-    similarity: float
-    """The exact share of the shingles of the text that the document has, 0 to 1."""
-    longest: int
-    """The words of the longest passage that both share; 0 if they share only shorter runs."""
-
-
 class Contamination(NamedTuple):
     """The passages that a record of a test set shares with the documents of a corpus."""
 

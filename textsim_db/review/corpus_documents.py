@@ -142,8 +142,10 @@ class CorpusDocuments:
         return StoredClusters(self._corpus, linkage)
 
     def inspect(self, keys: list[str]) -> Inspection | None:
-        (inspection,) = self._corpus.inspect_keys([keys])
-        return inspection
+        from textsim_db.read.list_clusters import inspect_keys
+
+        threshold = self._corpus.config.threshold
+        return self._corpus._current.search(inspect_keys, keys, threshold)
 
     def commands(self, threshold: float) -> list[NextCommand]:
         name, number = shlex.quote(self._corpus.name), f"{threshold:.2f}"
