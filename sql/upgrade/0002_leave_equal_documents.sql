@@ -1,10 +1,10 @@
 -- A step holds only what CREATE OR REPLACE cannot do: ALTER, DROP, UPDATE. The files of sql/schema run after the last one.
 
+SELECT textsim._lock_tables('tracked', 'judgement', 'document');
 DELETE FROM textsim.installed;  -- the files record all objects as they are then
 DROP FUNCTION textsim._record_catalog();
 
 -- Tracked clusters have linkage kept only. The next update computes those of another linkage anew, with their ids.
--- First, because this waits for an update of them, which needs the tables that the step locks.
 DO $do$
 DECLARE
     tracking record;

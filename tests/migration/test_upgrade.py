@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import alembic.command
@@ -11,6 +13,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.catalog import CATALOG, schema_catalog
+from tests.support.connections import with_option
 from tests.support.dumps import UTF8
 from tests.support.own_alembic import own_alembic, run_alembic
 from tests.support.released import ROOT, Release, each_release
@@ -32,6 +35,7 @@ def run_steps(url: str, release: Release) -> None:
         for name in schema.revisions():
             if name > release.revision:
                 with connection.transaction():
+                    connection.execute(schema.file("schema/13_lock_tables.sql").encode())
                     connection.execute(schema.file(f"upgrade/{name}.sql").encode())
                     connection.execute(
                         "UPDATE textsim.alembic_version SET version_num = %s", [name]
@@ -169,6 +173,29 @@ def test_clusters_of_another_linkage_keep_their_ids(server: Server, release: Rel
                 corpus.drop()
         of_corpora = "SELECT proname FROM pg_proc WHERE proname ~ '^_.*_[0-9]+$'"
         assert connection.execute(of_corpora).fetchall() == []
+
+
+@each_release
+def test_an_upgrade_makes_no_other_transaction_the_victim_of_a_deadlock(
+    server: Server, release: Release
+) -> None:
+    """Such as one that reads a document before its corpus, and readers of a view."""
+    with server.database(UTF8) as url, psycopg.connect(url) as user:
+        release.call("textsim_db", "install", url)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(STORED)
+        user.execute("SELECT FROM textsim.document_1")
+        with pytest.raises(ts.TextsimError, match="lock timeout"):
+            ts.install(with_option(url, "lock_timeout=200ms"))
+        with ThreadPoolExecutor() as threads, psycopg.connect(url, autocommit=True) as reader:
+            upgrade = threads.submit(ts.install, url)
+            ends_at = time.monotonic() + 1.5  # longer than deadlock_timeout
+            while not upgrade.done():
+                reader.execute("SELECT FROM textsim.sources")
+                if time.monotonic() > ends_at:
+                    user.execute("SELECT textsim.add('news', 'a', 'one two')")
+                    user.commit()
+            assert upgrade.result() == schema.head()
 
 
 CUT = """

@@ -23,6 +23,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN '{{{MADE_UP}}}'::text[];
 """
 """Makes a schema a newer one that does not serve this version."""
 STEP = """
+SELECT textsim._lock_tables('source');
 ALTER TABLE textsim.source ADD COLUMN made_up integer;
 ALTER TABLE textsim.source ALTER made_up SET DEFAULT 7;
 UPDATE textsim.source SET made_up = 7;
