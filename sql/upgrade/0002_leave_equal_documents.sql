@@ -1,7 +1,6 @@
 -- A step holds only what CREATE OR REPLACE cannot do: ALTER, DROP, UPDATE. The files of sql/schema run after the last one.
 
-SELECT textsim._lock_tables('tracked', 'judgement', 'document');
-DELETE FROM textsim.installed;  -- the files record all objects as they are then
+SELECT textsim._begin_step('tracked', 'judgement', 'document');
 DROP FUNCTION textsim._record_catalog();
 
 -- Tracked clusters have linkage kept only. The next update computes those of another linkage anew, with their ids.

@@ -35,7 +35,7 @@ def run_steps(url: str, release: Release) -> None:
         for name in schema.revisions():
             if name > release.revision:
                 with connection.transaction():
-                    connection.execute(schema.file("schema/13_lock_tables.sql").encode())
+                    connection.execute(schema.file("schema/13_begin_step.sql").encode())
                     connection.execute(schema.file(f"upgrade/{name}.sql").encode())
                     connection.execute(
                         "UPDATE textsim.alembic_version SET version_num = %s", [name]

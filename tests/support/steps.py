@@ -23,7 +23,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN '{{{MADE_UP}}}'::text[];
 """
 """Makes a schema a newer one that does not serve this version."""
 STEP = """
-SELECT textsim._lock_tables('source');
+SELECT textsim._begin_step('source');
 ALTER TABLE textsim.source ADD COLUMN made_up integer;
 ALTER TABLE textsim.source ALTER made_up SET DEFAULT 7;
 UPDATE textsim.source SET made_up = 7;
@@ -32,7 +32,6 @@ ALTER TABLE textsim.corpus ADD COLUMN made_up boolean;
 ALTER TABLE textsim.corpus ALTER made_up SET DEFAULT false;
 UPDATE textsim.corpus SET made_up = false;
 ALTER TABLE textsim.corpus ALTER made_up SET NOT NULL;
-DELETE FROM textsim.installed;
 """
 FILE = """
 COMMENT ON COLUMN textsim.source.made_up IS 'a column that a step adds';

@@ -1,12 +1,12 @@
--- The locks of a step of sql/upgrade. This file runs before each step, too, because an older schema may lack the function.
+-- The begin of a step of sql/upgrade. This file runs before each step, too, because an older schema may lack the function.
 
--- Lock textsim.corpus, the views, and tables with these names or patterns, until the transaction ends.
+-- Lock textsim.corpus, the views, and the tables that a step alters, which have these names or patterns, until the
+-- transaction ends. The files of sql/schema record the tables anew.
 -- Transactions read textsim.corpus first, but some read documents or a view before. So the wait for the other tables is
 -- shorter than deadlock_timeout, and no other transaction becomes the victim of a deadlock. Between two attempts nothing
 -- is locked, because others wait behind a lock that waits.
-CREATE OR REPLACE FUNCTION textsim._lock_tables(VARIADIC names text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
-SET jit = off AS $$
+CREATE OR REPLACE FUNCTION textsim._begin_step(VARIADIC tables text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     lock_timeout constant text := current_setting('lock_timeout');
     ends_at constant timestamptz := clock_timestamp() + nullif(lock_timeout, '0')::interval;
@@ -23,11 +23,12 @@ BEGIN
                     ELSE 'LOCK TABLE %s' END, c.oid::regclass)
                 FROM pg_class c
                 WHERE c.relnamespace = 'textsim'::regnamespace AND (c.relkind = 'v'
-                    OR c.relkind = 'r' AND regexp_replace(c.relname, '_[0-9]+$', '') = ANY (names))
+                    OR c.relkind = 'r' AND regexp_replace(c.relname, '_[0-9]+$', '') = ANY (tables))
             LOOP
                 EXECUTE statement;
             END LOOP;
             PERFORM set_config('lock_timeout', lock_timeout, true);
+            DELETE FROM textsim.installed;
             RETURN;
         EXCEPTION WHEN lock_not_available THEN
             IF clock_timestamp() > ends_at THEN
