@@ -72,7 +72,7 @@ def downgrade() -> None:
 
 
 @contextmanager
-def later_step() -> Iterator[Path]:
+def later_step(*more_changes: tuple[str, str, str]) -> Iterator[Path]:
     """Copy the files, add the step, and yield the copy, which is in use meanwhile."""
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
@@ -80,7 +80,7 @@ def later_step() -> Iterator[Path]:
             shutil.copytree(ROOT / folder, root / folder)
         (root / "sql" / "upgrade" / f"{MADE_UP}.sql").write_text(STEP)
         (root / "sql" / "schema" / "79_made_up.sql").write_text(FILE)
-        for name, old, new in CHANGES:
+        for name, old, new in (*CHANGES, *more_changes):
             file = root / "sql" / "schema" / f"{name}.sql"
             text = file.read_text("utf-8")
             assert old in text
