@@ -32,6 +32,7 @@ ALTER TABLE textsim.corpus ADD COLUMN made_up boolean;
 ALTER TABLE textsim.corpus ALTER made_up SET DEFAULT false;
 UPDATE textsim.corpus SET made_up = false;
 ALTER TABLE textsim.corpus ALTER made_up SET NOT NULL;
+DROP FUNCTION IF EXISTS textsim.create_corpus;
 """
 FILE = """
 COMMENT ON COLUMN textsim.source.made_up IS 'a column that a step adds';
