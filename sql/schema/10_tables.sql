@@ -123,7 +123,7 @@ COMMENT ON COLUMN textsim.corpus.guards
     IS 'what two texts must share, besides being similar, to be merged: see create_corpus()';
 COMMENT ON COLUMN textsim.corpus.guard_words IS 'the words of the guard words, in normal form, sorted';
 COMMENT ON COLUMN textsim.corpus.guard_fillers
-    IS 'words that the guard content leaves out besides its own list, in normal form, sorted';
+    IS 'words that the guard content leaves out besides its own list, in normal form, sorted; since revision 0002';
 COMMENT ON COLUMN textsim.corpus.base IS 'seed of the first round of hashing, computed from seed';
 COMMENT ON COLUMN textsim.corpus.golden_signature
     IS 'signature of a fixed text, computed again whenever the corpus is opened';

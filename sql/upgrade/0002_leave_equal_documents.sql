@@ -1,10 +1,9 @@
 -- A step holds only what CREATE OR REPLACE cannot do: ALTER, DROP, UPDATE. The files of sql/schema run after the last one.
 
-DELETE FROM textsim.installed;  -- the files record all objects as they are then
+SELECT textsim._begin_step('tracked', 'judgement', 'document');
 DROP FUNCTION textsim._record_catalog();
 
 -- Tracked clusters have linkage kept only. The next update computes those of another linkage anew, with their ids.
--- First, because this waits for an update of them, which needs the tables that the step locks.
 DO $do$
 DECLARE
     tracking record;
