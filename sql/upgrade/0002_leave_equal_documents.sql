@@ -91,3 +91,5 @@ DROP FUNCTION textsim._is_counted(text[], text[], text);
 DROP FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
     boolean, double precision, boolean, interval, double precision, integer, boolean, text[], text[]);
+DROP FUNCTION textsim._wake();
+DROP SEQUENCE textsim.last_notice;

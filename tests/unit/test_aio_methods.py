@@ -76,7 +76,7 @@ async def _mypy_checks_these_types(db: aio.Database) -> None:
     assert_type(corpus, aio.Corpus)
     assert_type(await db.corpus("c"), aio.Corpus)
     assert_type(await db.manage("c"), aio.Corpus)
-    assert_type(await db.worker(listen=True), aio.Worker)
+    assert_type(await db.worker(poll=1), aio.Worker)
     assert_type(await corpus.query("text", max_results=3), list[ts.Match])
     assert_type(await corpus.query_many(["text"]), list[list[ts.Match]])
     assert_type(await corpus.add("key", "text", force=True), ts.AddReport)

@@ -87,7 +87,7 @@ def test_settings_of_a_session_are_no_damage(connection: Connection) -> None:
 WRONG_SCHEMAS = [
     "DROP FUNCTION textsim._catalog() CASCADE",
     "DROP FUNCTION textsim.set_owner CASCADE",
-    "CREATE OR REPLACE FUNCTION textsim._wake() RETURNS void LANGUAGE sql AS ''",
+    "CREATE OR REPLACE FUNCTION textsim._open_functions() RETURNS void LANGUAGE sql AS ''",
     "GRANT EXECUTE ON FUNCTION textsim._release_source TO PUBLIC",
     "DROP TABLE textsim.common",
     "DELETE FROM textsim.installed",
