@@ -516,7 +516,3 @@ CREATE TABLE IF NOT EXISTS textsim.worker (
     faults jsonb NOT NULL DEFAULT '[]'
 );
 COMMENT ON TABLE textsim.worker IS 'The running workers, and what each has reported of its progress.';
-
-CREATE SEQUENCE IF NOT EXISTS textsim.last_notice AS bigint MINVALUE 0;
-COMMENT ON SEQUENCE textsim.last_notice
-    IS 'time of the last NOTIFY in milliseconds, to limit how often workers are notified';

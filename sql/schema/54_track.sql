@@ -64,17 +64,12 @@ BEGIN
     END IF;
 END $$;
 
--- Remove the events of a tracked corpus that are older than they are kept, and notify the readers of events.
+-- Remove the events of a tracked corpus that are older than they are kept. The new events are unused: a step that
+-- took them from the trigger would lock the table.
 CREATE OR REPLACE FUNCTION textsim._after_events() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    number integer := TG_ARGV[0]::integer;
 BEGIN
-    PERFORM textsim._remove_old_events(number);
-    -- The payload has no key, because every role may listen.
-    IF current_setting('textsim.notify', true) = 'on' AND EXISTS (SELECT FROM new_events) THEN
-        PERFORM pg_notify('textsim_clusters', (SELECT c.name FROM textsim.corpus c WHERE c.id = number));
-    END IF;
+    PERFORM textsim._remove_old_events(TG_ARGV[0]::integer);
     RETURN NULL;
 END $$;
 

@@ -132,8 +132,7 @@ COMMENT ON FUNCTION textsim.doubtful(text, text, integer, boolean)
     'unique corpus below its unique_from, and with siblings also matches whose guards differ (differs says in what). A '
     'judgement takes a pair off the list, and so does a chain of pairs that were judged the same. If the corpus is '
     'tracked at its threshold, they are the stored matches, as of the last update; otherwise, and for '
-    'siblings, they are the pairs of pairs(). If a session with textsim.notify = on updates the clusters and finds doubtful '
-    'matches, it notifies the channel textsim_doubtful with the name of the corpus.';
+    'siblings, they are the pairs of pairs().';
 
 CREATE OR REPLACE FUNCTION textsim.cluster_of(corpus text, key text)
 RETURNS TABLE (cluster bigint, representative text, similarity double precision, crowded boolean)
@@ -171,5 +170,4 @@ COMMENT ON FUNCTION textsim.cluster_events(text, bigint)
     'created; joined: the document is a member from now on, and of the cluster other no longer; left; split: members '
     'went to the new cluster other; merged: the members are members of the cluster other; or ended. after is the id of '
     'the last event that was read. Ids are in the order of commits, so no event comes later with a lower id. Events '
-    'are kept for the time keep_events of track(). If a session with textsim.notify = on updates clusters, it notifies '
-    'the channel textsim_clusters with the name of the corpus. Raises an error if the corpus is not tracked.';
+    'are kept for the time keep_events of track(). Raises an error if the corpus is not tracked.';

@@ -101,3 +101,6 @@ DROP FUNCTION textsim.estimate(integer[], integer[]);
 DROP FUNCTION textsim.lock_corpus(text);
 DROP FUNCTION textsim.lock_scope(text, text);
 DROP FUNCTION textsim.match_pairs(text);
+DROP FUNCTION textsim._wake();
+DROP FUNCTION textsim._most_mates();
+DROP SEQUENCE textsim.last_notice;

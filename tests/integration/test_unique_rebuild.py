@@ -48,7 +48,7 @@ def test_rebuild_lowers_the_threshold_of_bands_without_building(db: ts.Database)
     assert not corpus.rebuild(threshold=0.95, bands=32, rows=4)
     reopened = stored_corpus.load(db.engine, "c")
     assert (reopened.id, reopened.config.threshold) == (before, 0.95)
-    assert corpus.query(TEXT) == [Match("a", 1.0, 1.0)]
+    assert corpus.query(TEXT) == [Match("a", 1.0)]
     with db.engine.begin() as connection:
         rows = connection.exec_driver_sql("SELECT key FROM textsim.matches('c', %s)", (TEXT,))
         assert rows.scalars().all() == ["a"]

@@ -76,7 +76,7 @@ async def _mypy_checks_these_types(db: aio.Database) -> None:
     corpus = await db.create_corpus("c", exist_ok=True, threshold=0.7, scoped=True)
     assert_type(corpus, aio.Corpus)
     assert_type(await db.corpus("c"), aio.Corpus)
-    assert_type(await db.worker(listen=True), aio.Worker)
+    assert_type(await db.worker(poll=1), aio.Worker)
     assert_type(await corpus.query("text", max_results=3), list[Match])
     assert_type(await corpus.query_many(["text"]), list[list[Match]])
     assert_type(await corpus.add("key", "text", force=True), AddReport)

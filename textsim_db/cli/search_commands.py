@@ -59,8 +59,7 @@ QUERY = Operation(
     "query",
     """List the documents that are similar to a text, the most similar first.
 
-    It prints the similarity, which is exact (Jaccard, of the sets of shingles), the estimate from the
-    signatures, and the key.
+    It prints the similarity, which is exact (Jaccard, of the sets of shingles), and the key.
 
     Examples:
     - `textsim query news "the text to look for" --threshold 0.5`
@@ -68,7 +67,7 @@ QUERY = Operation(
     - `textsim query news "the text" --measure cosine_similarity --threshold 0.9`
 
     """,
-    columns=("similarity", "estimate", "key"),
+    columns=("similarity", "key"),
     are_searches=True,
     note_none=_note_no_match,
     computes=False,
@@ -97,11 +96,9 @@ NEIGHBOURS = Operation(
     "neighbours",
     """List the documents that are similar to a document of the corpus, the most similar first.
 
-    It prints the similarity, the estimate from the signatures, and the key.
-
     Example: `textsim neighbours news article-17 --threshold 0.6`
     """,
-    columns=("similarity", "estimate", "key"),
+    columns=("similarity", "key"),
     are_searches=True,
     note_none=_note_no_match,
     computes=False,

@@ -158,7 +158,6 @@ class Database:
         self,
         poll: float = POLL_SECONDS,
         lease: float = LEASE_SECONDS,
-        listen: bool = False,
         report: Callable[[WorkReport], None] | None = None,
         expire_after: float = EXPIRE_AFTER_SECONDS,
     ) -> Worker:
@@ -167,10 +166,10 @@ class Database:
         Any number of workers may run, on any machine.
 
         Args:
-            poll: the seconds between two polls of the log of changes.
+            poll: the longest pause between two polls of the log of changes, in seconds. After a
+                change it polls sooner.
             lease: the seconds after which other workers take over the changes that this worker has
                 claimed, if it dies.
-            listen: also wake up on notifications; sessions with textsim.notify = on send them.
             report: called after each transaction.
             expire_after: the seconds after which a worker removes a document that had expired when a
                 worker looked. Until then the clock of the server may turn out to be ahead; 0 removes
@@ -185,7 +184,7 @@ class Database:
         """
         from textsim_db.sync import worker
 
-        settings = WorkerSettings(poll, lease, listen, report, expire_after)
+        settings = WorkerSettings(poll, lease, report, expire_after)
         return worker.Worker(self._engine, self._dictionaries, settings)
 
     def sources(self) -> list[Source]:

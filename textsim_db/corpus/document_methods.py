@@ -157,7 +157,7 @@ class DocumentMethods(CheckedArguments):
             >>> print(answer.outcome)
             twin
             >>> answer.matches
-            [Match(key='a', similarity=0.875, estimate=None, differs=())]
+            [Match(key='a', similarity=0.875, differs=())]
         """
         from textsim_db.write import load_batches
 

@@ -71,8 +71,8 @@ class SearchMethods(CheckedArguments):
         Examples:
             >>> for match in corpus.query("The city council approved the new budget for schools"):
             ...     print(match)
-            Match(key='update', similarity=0.7777777777777778, estimate=0.8359375, differs=())
-            Match(key='monday', similarity=0.7, estimate=0.75, differs=())
+            Match(key='update', similarity=0.7777777777777778, differs=())
+            Match(key='monday', similarity=0.7, differs=())
         """
         most = checked_count(max_results, "max_results")
         if self._is_on_server(text, threshold, measure, language):
@@ -193,7 +193,7 @@ class SearchMethods(CheckedArguments):
 
         Examples:
             >>> corpus.neighbours("monday")
-            [Match(key='update', similarity=0.9, estimate=0.90625, differs=())]
+            [Match(key='update', similarity=0.9, differs=())]
         """
         stored_key = self._key(key)
         most = checked_count(max_results, "max_results")
@@ -230,7 +230,7 @@ class SearchMethods(CheckedArguments):
             >>> titles.add("a", "The city council approved the new budget for schools.").added
             1
             >>> titles.nearest("The mayor says that the city council will meet.", k=3)
-            [Match(key='a', similarity=0.07692307692307693, estimate=None, differs=())]
+            [Match(key='a', similarity=0.07692307692307693, differs=())]
         """
         count = check_count(k, "k", 1, 2**31 - 1)
         if not self.config.is_exact:

@@ -153,8 +153,6 @@ class Match(NamedTuple):
     """The key of the document."""
     similarity: float
     """The exact value of the measure, by default the Jaccard similarity."""
-    estimate: float | None
-    """The share of equal values in the two signatures; None in an exact corpus."""
     differs: tuple[str, ...] = ()
     """The guards of the corpus that differ, so that the two are never merged."""
 

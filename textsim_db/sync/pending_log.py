@@ -13,14 +13,11 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import psycopg
-
-from textsim_db.db.connections import is_pooled, lend
-from textsim_db.db.engine import Connection, detach_connection, read_rows, transaction
+from textsim_db.db.engine import Connection, read_rows, transaction
 from textsim_db.db.time_limits import wait_at_most
 from textsim_db.results import Failure, Metric, Refusal, ScopeStatus, Status, WorkerState
 from textsim_db.sync import statements
-from textsim_db.sync.worker_state import POLL_SECONDS, SLICE_SECONDS, Stop, WorkerSettings
+from textsim_db.sync.worker_state import WorkerSettings
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -242,50 +239,3 @@ def warn_unindexed(store: Store) -> None:
     """Log a warning for each attached table because of which results may be wrong."""
     for table, *texts in read_rows(store.engine, statements.SEARCH_WARNINGS, [store.corpus.id]):
         log.warning("; ".join(texts), extra={"table": table, "corpus": store.corpus.name})
-
-
-SOON_SECONDS = 1.0
-"""For this many seconds after a change, a worker polls as often as by default, even if poll is longer.
-
-Not every commit sends a notification, so the next change may come without a notification.
-"""
-
-
-class NextPoll:
-    """Waits for the next poll, on a connection of its own if the worker listens."""
-
-    def __init__(self, engine: Engine, settings: WorkerSettings) -> None:
-        self._engine = engine
-        self._poll = float(settings.poll)
-        self._listen = settings.listen
-        self._connection: psycopg.Connection[object] | None = None
-
-    def __enter__(self) -> NextPoll:
-        if self._listen:
-            with lend(self._engine) as connection:
-                is_unheard = is_pooled(connection)
-            if is_unheard:
-                log.warning(
-                    "notifications do not come through a pooler such as pgbouncer; polling instead"
-                )
-            else:
-                self._connection = detach_connection(self._engine)
-                self._connection.execute("LISTEN textsim")
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._connection is not None:
-            self._connection.close()
-
-    def wait(self, last_change: float, stop: Stop) -> None:
-        is_recent = time.monotonic() - last_change < SOON_SECONDS
-        seconds = min(self._poll, POLL_SECONDS) if is_recent else self._poll
-        if self._connection is None:
-            stop.wait(seconds)
-            return
-        end = time.monotonic() + seconds
-        while not stop.is_set() and (left := end - time.monotonic()) > 0:
-            # Waits in slices, so that stop() takes effect soon.
-            timeout = min(left, SLICE_SECONDS)
-            if any(True for _ in self._connection.notifies(timeout=timeout, stop_after=1)):
-                return
