@@ -1,8 +1,8 @@
 -- The schema textsim. The files run in the order of their numbers, and each uses only what stands before it, or what a
 -- function looks up when it runs. Begin with the core:
 --
---     base        10 tables, 11 and 12 what many functions check, 15 the rule of a match, 20 to 22 from a text to its
---                 buckets, 23 measures, 24 guards
+--     base        10 tables, 11 and 12 what many functions check, 13 the begin of a step of an upgrade, 15 the rule of a
+--                 match, 20 to 22 from a text to its buckets, 23 measures, 24 guards
 --     core        30 search, 40 write, 41 the functions of a corpus, 42 and 43 unique corpora, 47 judgements,
 --                 48 results without copies, 50 to 53 create, forget and replace a corpus
 --     passages    45 passages, 49 quotations
