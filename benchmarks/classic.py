@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from benchmarks.harness import Bench, Figures, fresh_database, options, publish, shown
+from textsim_db.base.numba_compiler import Int64Array, kernel
 from textsim_db.measures.min_hash import FAMILIES, signatures
 from textsim_db.settings.choose_bands import Bands
-from textsim_db.text.numba_compiler import Int64Array, kernel
 
 HASHES = 100
 BANDING = Bands(bands=5, rows=20)
@@ -192,8 +192,12 @@ def by_corpus(bench: Bench, sets: Sets, name: str, **settings: Any) -> tuple[Way
         for match in row
         if number < int(match.key)
     }
-    rows = bench.connection.execute("SELECT a, b FROM textsim.candidate_pairs(%s)", [name])
-    candidates = {ordered(int(a), int(b)) for a, b in rows}
+    candidates = {
+        ordered(number, int(other.key))
+        for number, text in enumerate(texts)
+        for other in corpus.candidates(text)
+        if int(other.key) != number
+    }
     return Way(pairs, None, loading, looking), candidates
 
 

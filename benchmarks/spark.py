@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.generate import documents
 from benchmarks.harness import Documents, Figures, fresh_database, options, publish, table_of
-from textsim_db.text.run_ahead import cut
+from textsim_db.base.run_ahead import cut
 
 SAMPLE_SECONDS = 0.5
 EXECUTOR = "CoarseGrainedExecutorBackend"

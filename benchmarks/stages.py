@@ -39,11 +39,11 @@ from benchmarks.harness import (
 )
 from textsim_db.cluster import join
 from textsim_db.db.dictionary import Dictionary
-from textsim_db.db.word_cache import WordCache
 from textsim_db.read import bucket_pairs, find_candidates, search
 from textsim_db.read.bucket_pairs import BucketScan
 from textsim_db.read.document_cache import CopyFinder, DocumentCache
 from textsim_db.read.stored_documents import StoredDocuments
+from textsim_db.text.word_cache import WordCache
 from textsim_db.write import (
     band_rows,
     load_batches,

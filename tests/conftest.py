@@ -48,12 +48,13 @@ from tests.support.servers import (
     run_container,
     start_embedded,
 )
+from textsim_db.base import numba_compiler
 from textsim_db.cli import app, warm
 from textsim_db.corpus.database import URL_VARIABLE as DATABASE_URL_VARIABLE
 from textsim_db.db import embedded_server
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.settings.named_values import Linkage
-from textsim_db.text import numba_compiler, tokens
+from textsim_db.text import tokens
 
 hypothesis.settings.register_profile("textsim", deadline=None, database=None, print_blob=True)
 hypothesis.settings.load_profile("textsim")

@@ -1,13 +1,13 @@
 from textsim_db.cluster.pair_groups import group_pairs as group_pairs
 from textsim_db.corpus import Corpus as Corpus
-from textsim_db.corpus.compare_quotations import quote as quote, quotes as quotes
-from textsim_db.corpus.compare_texts import (
+from textsim_db.corpus.database import Database as Database, connect as connect, install as install
+from textsim_db.dedupe.compare_quotations import quote as quote, quotes as quotes
+from textsim_db.dedupe.compare_texts import (
     clusters as clusters,
     distinct as distinct,
     pairs as pairs,
 )
-from textsim_db.corpus.database import Database as Database, connect as connect, install as install
-from textsim_db.corpus.dedupe_frame import (
+from textsim_db.dedupe.dedupe_frame import (
     FrameReport as FrameReport,
     RemovedRow as RemovedRow,
     dedupe_frame as dedupe_frame,
@@ -33,57 +33,9 @@ from textsim_db.errors import (
 )
 from textsim_db.files.arrow_results import Results as Results
 from textsim_db.measures.explanation import (
-    ExplainedCluster as ExplainedCluster,
-    ExplainedMember as ExplainedMember,
     Explanation as Explanation,
     PairDifferences as PairDifferences,
     explain as explain,
-)
-from textsim_db.results import (
-    Activity as Activity,
-    AddReport as AddReport,
-    Answer as Answer,
-    Boilerplate as Boilerplate,
-    Candidate as Candidate,
-    ChangeReport as ChangeReport,
-    Cluster as Cluster,
-    ClusterEvent as ClusterEvent,
-    CommonRun as CommonRun,
-    Contamination as Contamination,
-    CorpusSummary as CorpusSummary,
-    Distinct as Distinct,
-    DoubtfulPair as DoubtfulPair,
-    Drift as Drift,
-    Duplicate as Duplicate,
-    Failure as Failure,
-    ForgetReport as ForgetReport,
-    InspectedCluster as InspectedCluster,
-    Inspection as Inspection,
-    Judgement as Judgement,
-    Match as Match,
-    Member as Member,
-    Metric as Metric,
-    Outcome as Outcome,
-    Pair as Pair,
-    PartialMatch as PartialMatch,
-    Passage as Passage,
-    PassageList as PassageList,
-    Problem as Problem,
-    QueryMatch as QueryMatch,
-    Quotation as Quotation,
-    QuotationDifference as QuotationDifference,
-    QuotedPiece as QuotedPiece,
-    RecallReport as RecallReport,
-    Refusal as Refusal,
-    ScopeStatus as ScopeStatus,
-    SharedPassage as SharedPassage,
-    SharedShingle as SharedShingle,
-    Source as Source,
-    Statistics as Statistics,
-    Status as Status,
-    StoredKey as StoredKey,
-    Twin as Twin,
-    WorkerState as WorkerState,
 )
 from textsim_db.settings.corpus_settings import (
     CorpusConfig as CorpusConfig,
@@ -93,11 +45,11 @@ from textsim_db.settings.named_values import Linkage as Linkage, Mode as Mode
 from textsim_db.sketch.cost_of_bands import Option as Option, plan as plan
 from textsim_db.sync.worker import Worker as Worker
 from textsim_db.sync.worker_state import WorkReport as WorkReport
+from textsim_db.text.keys import join_key as join_key, split_key as split_key
 from textsim_db.text.languages import (
     Language as Language,
     identify_language as identify_language,
     identify_languages as identify_languages,
 )
-from textsim_db.text.storable_text import join_key as join_key, split_key as split_key
 
 __version__: str

@@ -399,36 +399,6 @@ BEGIN
     USING xs, ys, c.unit, c.shingle_length, threshold, c;
 END $$;
 
--- The work of candidates_of(), because a plpgsql parameter and column cannot both be named key.
-CREATE OR REPLACE FUNCTION textsim._candidates_of(corpus text, document_key text)
-RETURNS TABLE (key text, shared integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-BEGIN
-    IF c.id IS NULL OR document_key IS NULL THEN
-        RETURN;
-    END IF;
-    PERFORM textsim._warn_unindexed(c);
-    RETURN QUERY EXECUTE format($query$
-        SELECT e.key, p.shared
-        FROM (
-            SELECT y.document_id, d.shingle_count, d.part, count(*)::integer AS shared
-            FROM textsim.%2$I d
-            CROSS JOIN LATERAL unnest(
-                textsim._in_part(textsim._buckets(d.signature, $2, $3), d.part)) q (bucket)
-            JOIN textsim.%1$I y ON y.bucket = q.bucket AND y.document_id <> d.id
-            WHERE d.key = $1%3$s
-            GROUP BY y.document_id, d.shingle_count, d.part
-        ) p
-        JOIN textsim.%2$I e ON e.id = p.document_id
-        WHERE e.part IS NOT DISTINCT FROM p.part
-            AND textsim._is_candidate(p.shared, p.shingle_count, e.shingle_count, $4)%4$s
-        ORDER BY p.shared DESC, e.key COLLATE "C"
-        $query$, 'band_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'e'))
-    USING document_key, c.bands, c.rows, CASE WHEN c.bands IS NULL THEN c.threshold END;
-END $$;
-
 -- The pairs of pairs(); or for_merges, only those whose guards are equal.
 CREATE OR REPLACE FUNCTION textsim._pairs(
     corpus text, threshold double precision, language text, scope text, for_merges boolean)
@@ -572,7 +542,7 @@ COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text,
     'limits the rows before the conditions of the caller; by default all that are found are returned, however many. '
     'With language, only documents in this language are returned. In a scoped corpus, scope is '
     'required, and only its documents are found. The server computes the shingles of the text in each search: a text '
-    'of a million words takes many seconds, so search for it from Python.';
+    'of a million words takes many seconds, so search for it from Python. Python calls this search query().';
 
 CREATE OR REPLACE FUNCTION textsim.nearest(
     corpus text, text text, k integer DEFAULT 10, language text DEFAULT NULL, scope text DEFAULT NULL)
@@ -648,42 +618,7 @@ COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, te
     'to remove. differs, threshold, max_results and language are as in matches(). Returns no rows if no document has '
     'the key. In a scoped corpus, only documents of its scope are found.';
 
--- The functions that list a whole corpus are VOLATILE: a rebuild may replace the corpus while they wait.
-CREATE OR REPLACE FUNCTION textsim.candidate_pairs(corpus text, scope text DEFAULT NULL)
-RETURNS TABLE (a text, b text, shared integer)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._lock_corpus(corpus);
-    part bigint := CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END;
-BEGIN
-    IF c.id IS NULL THEN
-        RETURN;
-    END IF;
-    PERFORM textsim._warn_unindexed(c);
-    RETURN QUERY EXECUTE format($query$
-        SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.shared::integer
-        FROM (%1$s) p
-        JOIN textsim.%2$I d ON d.id = p.x
-        JOIN textsim.%2$I e ON e.id = p.y
-        WHERE textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $1)%3$s
-        $query$, textsim._meetings(c, part), 'document_' || c.id, textsim._may_meet(c))
-    USING CASE WHEN c.bands IS NULL THEN c.threshold END;
-END $$;
-COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
-    IS 'Returns each pair of documents that share a bucket, and how many buckets (shared). Each pair '
-    'is listed once, with a < b in byte order; nothing is verified. In a scoped corpus, both documents have '
-    'the same scope; with scope, only its pairs are returned.';
-
-CREATE OR REPLACE FUNCTION textsim.candidates_of(corpus text, key text) RETURNS TABLE (key text, shared integer)
-LANGUAGE sql STABLE PARALLEL SAFE COST 100000 ROWS 10
-BEGIN ATOMIC
-    SELECT o.key, o.shared FROM textsim._candidates_of($1, $2) o;
-END;
-COMMENT ON FUNCTION textsim.candidates_of(text, text)
-    IS 'Returns the documents that share a bucket with the document with this key, and how many buckets '
-    '(shared), most first. Nothing is verified. Returns no rows if no document has the key. In a scoped '
-    'corpus, only documents of its scope are found.';
-
+-- VOLATILE, as all functions that list a whole corpus: a rebuild may replace the corpus while they wait.
 CREATE OR REPLACE FUNCTION textsim.pairs(
     corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (a text, b text, similarity double precision)

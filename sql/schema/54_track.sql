@@ -279,7 +279,7 @@ BEGIN
     UPDATE textsim.tracked t SET mode = track.mode WHERE t.corpus_id = c.id;
 END $$;
 COMMENT ON FUNCTION textsim.track(text, text, double precision, text, interval)
-    IS 'Keeps the matches and clusters of a corpus in tables that stay current: members() and match_pairs() read them. '
+    IS 'Keeps the matches and clusters of a corpus in tables that stay current: members() and doubtful() read them. '
     'They obey judgements. A worker or update_clusters() computes them, first of all documents, and then, in mode '
     'queue, of each change. In mode inline the transaction that writes documents updates their clusters when it '
     'commits; such transactions wait for each other, and need the isolation level READ COMMITTED. linkage is kept: one '

@@ -312,7 +312,7 @@ BEGIN
         -- Each key whose text, scope or time differs before and after the statement; NULL and no row are no text.
         -- Hashes are compared, because a join would hold all texts, and most updates change other columns.
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
-        SELECT 'change', %1$s, %2$s, array_agg(part.key)
+        SELECT 'change', %1$s, %2$s, array_agg(entry.key)
         FROM (
             SELECT version.key, (row_number() OVER () - 1) / 10000 AS number
             FROM (
@@ -324,19 +324,19 @@ BEGIN
             ) version
             GROUP BY version.key
             HAVING count(*) = 1 OR min(version.content_hash) <> max(version.content_hash)
-        ) part
-        GROUP BY part.number;
+        ) entry
+        GROUP BY entry.number;
     ELSE
         PERFORM textsim._check_transition_table(TG_RELID, TG_NAME);
         -- One log entry for up to 10,000 keys takes a tenth of the time of an entry for each key.
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
-        SELECT 'change', %1$s, %2$s, array_agg(part.key)
+        SELECT 'change', %1$s, %2$s, array_agg(entry.key)
         FROM (
             SELECT %9$s AS key, (row_number() OVER () - 1) / 10000 AS number
             FROM changed
             WHERE changed.%4$I IS NOT NULL
-        ) part
-        GROUP BY part.number;
+        ) entry
+        GROUP BY entry.number;
     END IF;
     IF current_setting('textsim.notify', true) = 'on' THEN
         PERFORM textsim._wake();

@@ -27,7 +27,7 @@ BEGIN
         SELECT c.oid, c.relkind, c.relpersistence, c.relrowsecurity FROM pg_class c
         WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'i', 'S', 'c')
             AND c.relname !~ '^alembic|_[0-9]+'  -- the relations of a corpus have its number
-    ), object (class, id, part, definition) AS (
+    ), object (class, id, place, definition) AS (
         SELECT 'pg_class'::regclass, r.oid, 0, concat_ws(' ', r.relpersistence, r.relrowsecurity,
             pg_get_indexdef(i.indexrelid), i.indisvalid AND i.indisready)
         FROM relation r LEFT JOIN pg_index i ON i.indexrelid = r.oid
@@ -51,7 +51,7 @@ BEGIN
         FROM relation r JOIN pg_policy p ON p.polrelid = r.oid
     )
     SELECT replace(n.type, 'table ', ''), n.identity, md5(o.definition)
-    FROM object o CROSS JOIN LATERAL pg_identify_object(o.class, o.id, o.part) n;
+    FROM object o CROSS JOIN LATERAL pg_identify_object(o.class, o.id, o.place) n;
 END $$;
 
 -- The objects of the schema that are missing or changed, and what mends them.

@@ -66,6 +66,7 @@ BEGIN
 END $$;
 
 DROP FUNCTION textsim._expire(text);
+DROP FUNCTION textsim._parts(text[]);
 
 -- Functions of other linkages, and functions that have other arguments or another result now, with the copies of each
 -- corpus.
@@ -90,3 +91,13 @@ DROP FUNCTION textsim._is_counted(text[], text[], text);
 DROP FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
     boolean, double precision, boolean, interval, double precision, integer, boolean, text[], text[]);
+DROP FUNCTION textsim.containing(text, text, double precision, integer, text, text);
+DROP FUNCTION textsim._passage_look_up(textsim.corpus, text, text, text, integer);
+DROP FUNCTION textsim.candidate_pairs(text, text);
+DROP FUNCTION textsim.candidates_of(text, text);
+DROP FUNCTION textsim._candidates_of(text, text);
+DROP FUNCTION textsim.buckets(text, integer[], text);
+DROP FUNCTION textsim.estimate(integer[], integer[]);
+DROP FUNCTION textsim.lock_corpus(text);
+DROP FUNCTION textsim.lock_scope(text, text);
+DROP FUNCTION textsim.match_pairs(text);

@@ -16,8 +16,8 @@ from tests.support.html import Html
 from tests.support.records import as_jsonl
 from tests.support.review import HOSTILE
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.corpus.removal_summary import Removal
-from textsim_db.corpus.removals import Deduplication, Rule
+from textsim_db.dedupe.removal_summary import Removal
+from textsim_db.dedupe.removals import Deduplication, Rule
 from textsim_db.review.report_pages import (
     PAGE_BYTES,
     SHOWN_CLUSTERS,

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.support.commands import Textsim
-from textsim_db.files import file_kinds, read_documents
+from textsim_db.files import file_kinds, judgement_files, read_documents
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 from textsim_db.files.read_documents import Inputs, read_text
 from textsim_db.results import Refusal
@@ -292,7 +292,7 @@ def test_parquet(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))
     assert read("-", kind=Kind.PARQUET)[0] == [("1", "a")]
     parquet.write_table(pyarrow.table({"a": ["x"], "b": ["y"], "verdict": ["same"]}), "j.parquet")
-    assert read_documents.read_judgements("j.parquet")[0][:3] == ("x", "y", "same")
+    assert judgement_files.read_judgements("j.parquet")[0][:3] == ("x", "y", "same")
     for columns, reason in [
         ({"id": [1], "text": [5]}, '"text" is a column of int64; expected a column of strings'),
         ({"id": [1], "texts": ["a"]}, 'there is no column "text"; found "id", "texts": name an'),

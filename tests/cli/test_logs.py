@@ -23,8 +23,8 @@ from benchmarks.generate import documents
 from tests.support.commands import Textsim, process
 from tests.support.terminal import Terminal, replace_standard_error
 from tests.support.waiting import PATIENCE_SECONDS
+from textsim_db.base import numba_compiler
 from textsim_db.cli import logs, progress_lines
-from textsim_db.text import numba_compiler
 
 
 def test_commands_announce_that_kernels_are_compiled(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 import textsim_db as ts
 from tests.support.commands import NEWS, Textsim
+from textsim_db.base import numba_compiler
 from textsim_db.cli import app, progress_lines, warm
 from textsim_db.corpus.database import URL_VARIABLE
-from textsim_db.text import numba_compiler
 
 COMPILED = "all kernels are compiled\n"
 

@@ -26,7 +26,8 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.unique_writers import Client
 from textsim_db.db.engine import is_lost
-from textsim_db.write import document_inputs
+from textsim_db.results import AddReport
+from textsim_db.write import input_batches
 
 WORDS = [f"w{i}" for i in range(200)]
 LOADED = 6000
@@ -101,13 +102,13 @@ def run(job: Job) -> None:
 
 def load(job: Job, journal: Journal) -> None:
     """Load the same keys repeatedly, in new versions."""
-    document_inputs.BATCH_DOCUMENTS = LOAD_BATCH
+    input_batches.BATCH_DOCUMENTS = LOAD_BATCH
     with ts.connect(job.url) as db:
         corpus = db.corpus("loaded")
         for version in count(job.first):
             journal.note(begin=version)
 
-            def acknowledge(report: ts.AddReport, version: int = version) -> None:
+            def acknowledge(report: AddReport, version: int = version) -> None:
                 journal.note(done=version, given=report.received)
 
             corpus.add_many(load_of(job.number, version), acknowledge)

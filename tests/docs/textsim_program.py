@@ -22,8 +22,8 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 import textsim_db
+from textsim_db.base import numba_compiler
 from textsim_db.cli import app, main
-from textsim_db.text import numba_compiler
 
 _CLIENT = """\
 #!{python} -IS

@@ -26,16 +26,16 @@ from tests.fuzz.text_checks import (
     check_tokens,
     check_words,
 )
+from textsim_db.base.numba_compiler import kernel
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.sketch_texts import buckets_of, sketch_tokens
 from textsim_db.text import hashing, shingles
 from textsim_db.text.nfkc import tables
-from textsim_db.text.numba_compiler import kernel
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, split_texts, tokenize
-from textsim_db.text.utf8 import Utf8
+from textsim_db.text.tokens import split_texts, tokenize
+from textsim_db.text.utf8 import Tokens, Utf8
 
 CONFIGS = (
     CorpusSettings("word:1", threshold=0.5, num_hashes=32).complete(),

@@ -18,15 +18,16 @@ from textsim_db.cluster import spanning_forest, split_large_buckets
 from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare import brute_force, packed_pairs, pair_counts
 from textsim_db.compare.jaccard import Rows, jaccard_pairs
-from textsim_db.compare.match_rule import Criterion, values_of_pairs
+from textsim_db.compare.match_rule import Criterion
+from textsim_db.compare.pair_values import values_of_pairs
 from textsim_db.db import binary_format, binary_rows
 from textsim_db.measures import by_name, edits
 from textsim_db.measures.alignments import alignment
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import stored_documents
 from textsim_db.sketch.ragged import Ragged, of_rows
-from textsim_db.text.tokens import Tokens
-from textsim_db.write import document_inputs
+from textsim_db.text.keys import MAX_KEY_BYTES
+from textsim_db.text.utf8 import Tokens
 from textsim_db.write.band_rows import changed_rows
 
 
@@ -241,7 +242,7 @@ def check_rows(
     rng: random.Random, tokens: Tokens, numbers: npt.NDArray[np.int32], chosen: Numbers
 ) -> None:
     """Check that a simple parser of the COPY format reads the rows that were written."""
-    keys = [rng.randbytes(rng.choice((0, 1, 30, document_inputs.MAX_KEY_BYTES))) for _ in chosen]
+    keys = [rng.randbytes(rng.choice((0, 1, 30, MAX_KEY_BYTES))) for _ in chosen]
     ids = np.array([rng.randrange(2**31) for _ in chosen], np.int64)
     counts = np.diff(tokens.word_offsets)
     some_values = np.arange(-2, 2, dtype=rng.choice((np.int16, np.int32)))

@@ -12,14 +12,15 @@ import numpy.typing as npt
 
 from tests.support import reference
 from tests.support.parity import STOP_WORDS
-from textsim_db.db.word_cache import WordCache
 from textsim_db.read.corpus_statistics import WordCounts, words_at
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.settings.named_values import Shingle
 from textsim_db.text import hashing, stop_words, utf8
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
-from textsim_db.text.tokens import Tokens, leave_out, tokenize, tokens_of
+from textsim_db.text.tokens import leave_out, tokenize, tokens_of
+from textsim_db.text.utf8 import Tokens
+from textsim_db.text.word_cache import WordCache
 from textsim_db.write.load_batches import KeySet
 
 SAMPLE = 8

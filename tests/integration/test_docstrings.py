@@ -12,7 +12,7 @@ import pytest
 import textsim_db.measures
 from textsim_db import corpus
 from textsim_db.aio import async_database, threads
-from textsim_db.corpus import dedupe_frame
+from textsim_db.dedupe import dedupe_frame
 
 MODULES = [
     corpus,

@@ -12,6 +12,7 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.judgements import judged_groups
+from textsim_db.results import Pair
 from textsim_db.settings.named_values import Verdict
 from textsim_db.sync import build_clusters
 
@@ -84,7 +85,7 @@ def test_pairs_that_nobody_judged(
     assert corpus.check() == []
 
 
-def differing(connection: Connection, pair: ts.Pair[str]) -> tuple[str, ...]:
+def differing(connection: Connection, pair: Pair[str]) -> tuple[str, ...]:
     query = "SELECT textsim.differs('c', %s, %s)"
     ((kinds,),) = connection.execute(query, [pair.a, pair.b]).fetchall()
     return tuple(kinds)

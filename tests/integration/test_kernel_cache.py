@@ -25,7 +25,7 @@ FULL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2
 LOGGING = "import logging\nlogging.basicConfig(level=logging.INFO)\n"
 KERNEL = """
 import numpy as np
-from textsim_db.text.numba_compiler import kernel
+from textsim_db.base.numba_compiler import kernel
 
 @kernel
 def add(values):
@@ -40,7 +40,7 @@ STEPS = {
     "others.py": """
 import numpy as np
 import first
-from textsim_db.text.numba_compiler import announcer, kernel
+from textsim_db.base.numba_compiler import announcer, kernel
 
 announcer.patience = announcer.interval = 0.0
 
@@ -61,7 +61,7 @@ for add in (one, two, three):
 """,
 }
 COUNTED = """
-from textsim_db.text import numba_compiler
+from textsim_db.base import numba_compiler
 from textsim_db.write.load_batches import KeySet
 
 compiled = []
@@ -74,7 +74,7 @@ print(len(compiled))
 
 INTERRUPTED = """
 import signal
-from textsim_db.text import numba_compiler
+from textsim_db.base import numba_compiler
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 load = numba_compiler._Cache.load_overload
@@ -125,7 +125,7 @@ make = {name}
 """
 KERNEL_OF_CLASS = """
 import shapes
-from textsim_db.text.numba_compiler import kernel
+from textsim_db.base.numba_compiler import kernel
 
 @kernel
 def twice(number):
@@ -275,8 +275,8 @@ with ts.connect(url) as db:
         corpus.add_unique("a", "one two three four")
         corpus.add("b", "some other words, ﬁve of them")
         corpus.query_many(["one two three four", "none"])
-        list(corpus.pairs()), list(corpus.duplicates()), corpus.signature("a text")
-        corpus.drop()
+        list(corpus.pairs()), list(corpus.duplicates())
+        db.drop_corpus(corpus.name)
 """
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import textsim_db as ts
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.corpus.removals import Document, Rule, deduplicate
+from textsim_db.dedupe.removals import Document, Rule, deduplicate
 from textsim_db.settings.corpus_settings import CorpusSettings
 
 DOCUMENTS = [(f"k{i}", f"document number {i} of many w{i % 97} v{i % 7}") for i in range(300)]
@@ -18,7 +18,7 @@ DOCUMENTS = [(f"k{i}", f"document number {i} of many w{i % 97} v{i % 7}") for i 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("write.document_inputs", "sync.pieces"):
+    for module in ("write.input_batches", "sync.pieces"):
         monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", 30)
 
 

@@ -95,7 +95,7 @@ TOTAL = 1000
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("document_inputs", "remove_documents"):
+    for module in ("input_batches", "remove_documents"):
         monkeypatch.setattr(f"textsim_db.write.{module}.BATCH_DOCUMENTS", BATCH)
 
 

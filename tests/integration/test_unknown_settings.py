@@ -65,8 +65,8 @@ def test_a_client_refuses_a_setting_that_it_does_not_know(
     )
     for opens in (
         lambda: newer.corpus("news"),
-        lambda: newer.manage("news"),
-        lambda: newer.manage("news", to_rebuild=True),
+        lambda: newer.corpus("news", on_server=True),
+        lambda: newer.corpus("news", to_rebuild=True),
         lambda: newer.create_corpus("news", exist_ok=True),
         lambda: opened.rebuild(threshold=0.5),
         lambda: asyncio.run(open_in_coroutine(newer.url)),

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.support.document_rows import grams, rows_of
-from textsim_db.compare.match_rule import Criterion, values_of_pairs
+from textsim_db.compare.match_rule import Criterion
+from textsim_db.compare.pair_values import values_of_pairs
 from textsim_db.errors import MeasureError
 from textsim_db.measures import (
     MEASURES,

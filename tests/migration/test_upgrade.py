@@ -203,7 +203,7 @@ def test_clusters_of_another_linkage_keep_their_ids(server: Server, release: Rel
                 corpus.update_clusters()
                 compare(connection, corpus, 0.6)
                 assert corpus.check() == []
-                corpus.drop()
+                db.drop_corpus(corpus.name)
         of_corpora = "SELECT proname FROM pg_proc WHERE proname ~ '^_.*_[0-9]+$'"
         assert connection.execute(of_corpora).fetchall() == []
 

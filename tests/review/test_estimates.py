@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.sampling import sample
 from tests.support.simulated_judge import FAIR, judge, judgements_of
+from textsim_db.base.numba_compiler import BoolArray
 from textsim_db.results import Pair
 from textsim_db.review.pair_arrays import Pairs, bins_of
 from textsim_db.review.survey import read_pairs
@@ -24,7 +25,6 @@ from textsim_db.review.threshold_estimates import (
     verdicts_of,
 )
 from textsim_db.sketch.cost_of_bands import wilson
-from textsim_db.text.numba_compiler import BoolArray
 
 RUNS = 10
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import textsim_db as ts
-from textsim_db.measures.word_diff import Change
+from textsim_db.measures.word_diff import Change, ShownText
 from textsim_db.results import Pair
 from textsim_db.review import survey
 from textsim_db.review.pair_arrays import Pairs, bins_of
-from textsim_db.review.reviewed import Text
 from textsim_db.review.reviewed_clusters import ChainClusters, Judged
 from textsim_db.review.side_by_side import begin_of, compare_texts, summary
 from textsim_db.review.survey import read_pairs
@@ -103,7 +102,7 @@ def test_hundredths_compare_as_thresholds_do() -> None:
 def test_excerpts_end_at_word_borders(rng: random.Random) -> None:
     words = [f"{'w' * rng.randrange(1, 12)}{i}" for i in range(60)]
     changed = [*words[:30], "changed", *words[31:]]
-    a, b = (Text(" ".join(each), True) for each in (words, changed))
+    a, b = (ShownText(" ".join(each), True) for each in (words, changed))
     parts = summary(a, b).excerpt
     assert [change for change, _ in parts] == [
         Change.SAME,
@@ -124,15 +123,15 @@ def test_excerpts_end_at_word_borders(rng: random.Random) -> None:
 
 def test_an_excerpt_says_that_the_texts_go_on() -> None:
     a, b = (
-        Text("one old word, and another old word", True),
-        Text("one word, and another word", True),
+        ShownText("one old word, and another old word", True),
+        ShownText("one word, and another word", True),
     )
     assert summary(a, b).excerpt[-1] == (Change.SAME, "…")
-    assert not any("…" in part for _, part in summary(a, Text(f"new {a.text}", True)).excerpt)
+    assert not any("…" in part for _, part in summary(a, ShownText(f"new {a.text}", True)).excerpt)
 
 
 def test_a_word_without_a_border_is_cut() -> None:
-    excerpt = summary(Text("x" * 500, True), Text("y" * 500, True)).excerpt
+    excerpt = summary(ShownText("x" * 500, True), ShownText("y" * 500, True)).excerpt
     assert [part for _, part in excerpt] == [f"{'x' * 90} …", f"{'y' * 90} …"]
 
 
@@ -140,10 +139,10 @@ def test_folded_runs_end_at_word_borders(rng: random.Random) -> None:
     words = [f"{'w' * rng.randrange(1, 12)}{i}" for i in range(400)]
     changed = [*words[:200], *(f"new{i}" for i in range(200)), *words[200:]]
     a, b = (rng.choice(" \n\t").join(each) for each in (words, changed))
-    for run in compare_texts(Text(a, True), Text(b, True)).right:
+    for run in compare_texts(ShownText(a, True), ShownText(b, True)).right:
         assert {*run.head.split(), *run.hidden.split(), *run.tail.split()} <= {*changed}
 
 
 def test_a_long_word_is_cut() -> None:
-    runs = compare_texts(Text("x" * 1000, True), Text("x" * 1000, True)).left
+    runs = compare_texts(ShownText("x" * 1000, True), ShownText("x" * 1000, True)).left
     assert [(len(run.head), len(run.hidden), len(run.tail)) for run in runs] == [(200, 600, 200)]

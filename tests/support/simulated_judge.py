@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import BoolArray
 from textsim_db.results import Judgement
 from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.threshold_estimates import precision, settling_order, suggest, verdicts_of
-from textsim_db.text.numba_compiler import BoolArray
 
 JUDGED, FAIR = 50, 30
 

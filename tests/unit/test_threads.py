@@ -12,8 +12,8 @@ from contextlib import closing
 
 import pytest
 
+from textsim_db.base.run_ahead import ahead
 from textsim_db.sync.worker_state import Stop
-from textsim_db.text.run_ahead import ahead
 
 SECONDS = 60
 """A thread that waits this long for another one fails the test."""

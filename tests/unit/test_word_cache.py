@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from textsim_db.db import word_cache
-from textsim_db.db.word_cache import WordCache, distinct_missing
+from textsim_db.base.numba_compiler import inlined_kernel, kernel
+from textsim_db.text import word_cache
 from textsim_db.text.hashing import (
     SPREAD,
     HashTable,
@@ -22,8 +22,9 @@ from textsim_db.text.hashing import (
     number_at,
     table_of,
 )
-from textsim_db.text.numba_compiler import inlined_kernel, kernel
-from textsim_db.text.tokens import Tokens, tokens_of
+from textsim_db.text.tokens import tokens_of
+from textsim_db.text.utf8 import Tokens
+from textsim_db.text.word_cache import WordCache, distinct_missing
 
 LENGTHS = [1, 2, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 100, 1000, 70_000]
 

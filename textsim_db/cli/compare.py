@@ -14,7 +14,7 @@ from textsim_db.cli.opening import connect, read_one_text
 from textsim_db.cli.options import DatabaseUrl, path_option, whole_number_option
 from textsim_db.cli.output import Format, FormatOption, check_output, console, table, write
 from textsim_db.errors import ConfigurationError, InputError, shown
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.corpus_settings import DEFAULTS
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _explain(
             "--shingle and --corpus exclude each other: a corpus has its own shingle"
         )
     with connect(database_url) as db:
-        return db.manage(corpus).explain(a, b)
+        return db.corpus(corpus, on_server=True).explain(a, b)
 
 
 def _write_page(path: str, explanation: Explanation, a: str, b: str) -> None:
@@ -187,7 +187,7 @@ def _differences(explanation: Explanation) -> Text:
     from textsim_db.measures.word_diff import Change
 
     text = Text()
-    for change, a, b in explanation.parts:
+    for change, a, b in explanation.diff:
         if change is Change.SAME and a.split() == b.split():
             text.append(_printable(b))
             continue

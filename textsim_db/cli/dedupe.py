@@ -33,15 +33,15 @@ from textsim_db.cli.progress_lines import loading
 from textsim_db.errors import ConfigurationError, CorpusNotFound, InputError, shown
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote, kind_of_output
 from textsim_db.results import Refusal
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.corpus_settings import IN_MEMORY, PAIR_SETTINGS, CorpusSettings
 
 if TYPE_CHECKING:
     from textsim_db.cluster.keep_rule import Preference
     from textsim_db.corpus import Corpus
-    from textsim_db.corpus.removal_summary import AnyDocument
-    from textsim_db.corpus.removals import Deduplication, Document, Rule
-    from textsim_db.files.read_documents import ReadJudgement
+    from textsim_db.dedupe.removal_summary import AnyDocument
+    from textsim_db.dedupe.removals import Deduplication, Document, Rule
+    from textsim_db.files.judgement_files import ReadJudgement
     from textsim_db.files.several_files import RecordFiles
     from textsim_db.review.report_pages import RemovalPage
 
@@ -202,8 +202,9 @@ def dedupe(
     - `textsim dedupe articles.jsonl --judgements judgements.csv -o unique.jsonl`
 
     """
-    from textsim_db.corpus.removals import ANNOTATION, Rule
-    from textsim_db.files.read_documents import read_judgements, record_files
+    from textsim_db.dedupe.removals import ANNOTATION, Rule
+    from textsim_db.files.judgement_files import read_judgements
+    from textsim_db.files.read_documents import record_files
     from textsim_db.files.record_files import RecordColumns
     from textsim_db.files.several_files import RecordFiles
 
@@ -307,7 +308,7 @@ class _Texts:
     html: HtmlCount = field(default_factory=HtmlCount)
 
     def __iter__(self) -> Iterator[Document]:
-        from textsim_db.corpus.removals import Document
+        from textsim_db.dedupe.removals import Document
 
         self.keys.clear()
         self.faults.clear()
@@ -343,9 +344,9 @@ def _dedupe_file(
     memory: float | None,
     database_url: str | None,
 ) -> None:
-    from textsim_db.corpus.judged_records import JudgedKeys
-    from textsim_db.corpus.removals import deduplicate
-    from textsim_db.corpus.stored_matches import store_sizes
+    from textsim_db.dedupe.judged_records import JudgedKeys
+    from textsim_db.dedupe.removals import deduplicate
+    from textsim_db.dedupe.stored_matches import store_sizes
 
     start = time.monotonic()
     added = None
@@ -382,7 +383,7 @@ def _dedupe_file(
         if addition is not None:
             addition.write(result)
             added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
-            store_sizes(corpora[0], result, texts.keys)
+            store_sizes(corpora[0], result.cluster_sizes(), result.links(), texts.keys)
     faults = _faults(texts, result)
     choices = {"scope": texts.records.columns.scope, "against": against}
     _write_outputs(texts, result, outputs, page, faults, choices)

@@ -18,7 +18,7 @@ from textsim_db.cli.opening import connect
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console, table
 from textsim_db.errors import TextsimError
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -134,7 +134,7 @@ def _shortened(keys: tuple[str, ...]) -> str:
 
 
 def _print_next(out: Console, library: StandardLibrary, database_url: str | None) -> None:
-    from textsim_db.text.numba_compiler import are_compiled
+    from textsim_db.base.numba_compiler import are_compiled
 
     textsim = program()
     if database_url:

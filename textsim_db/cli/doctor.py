@@ -26,7 +26,7 @@ from textsim_db.errors import (
     install_extra,
     shown,
 )
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -17,7 +17,7 @@ from textsim_db.cli.passage_commands import storable
 from textsim_db.cli.progress_lines import counted
 from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 
 _NAMED_AT_ONCE = 1000
 

@@ -13,7 +13,7 @@ from textsim_db.cli.operations import Call, Operation, as_command
 from textsim_db.errors import shown
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 from textsim_db.results import Judgement
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 
 app = typer.Typer(
     no_args_is_help=True, help="List, import and remove what people said of pairs of documents."
@@ -125,11 +125,11 @@ def import_(
 
     Example: `textsim judgements import news judgements.csv`
     """
-    from textsim_db.files.read_documents import read_judgements
+    from textsim_db.files.judgement_files import read_judgements
 
     read = read_judgements(path, FileFormat(kind, separator, quote, encoding))
     with connect(database_url) as db:
-        new = db.manage(corpus).judge_many(
+        new = db.corpus(corpus, on_server=True).judge_many(
             (judgement[:7] for judgement in read), replace, place_of=lambda i: read[i].place
         )
     kind_of_new = "new or replaced" if replace else "new"

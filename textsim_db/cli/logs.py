@@ -21,7 +21,7 @@ from textsim_db.errors import shown, suggestion
 
 LEVELS = ("debug", "info", "warning", "error")
 COMMANDS = "textsim_db.cli"
-COMPILER = "textsim_db.text.numba_compiler"
+COMPILER = "textsim_db.base.numba_compiler"
 SEARCHES = "textsim_db.read.find_candidates"
 LIBRARY = "textsim_db"
 _DRIVERS = ("psycopg", "sqlalchemy")

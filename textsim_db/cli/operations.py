@@ -26,7 +26,7 @@ from textsim_db.cli.opening import connect, searched_text
 from textsim_db.cli.output import Format, FormatOption, write
 from textsim_db.cli.progress_lines import counted, progress
 from textsim_db.errors import shown, suggestion
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
@@ -162,7 +162,7 @@ def _run(
     if "text" in arguments:
         arguments["text"] = searched_text(arguments["text"], file)
     with connect(database_url) as db:
-        opened = db.corpus(corpus) if operation.computes else db.manage(corpus)
+        opened = db.corpus(corpus, on_server=not operation.computes)
         method = partial(getattr(opened, operation.method), **arguments)
         start = time.monotonic()
         if operation.progress:

@@ -18,7 +18,7 @@ import typer
 from textsim_db.cli.messages import json_option
 from textsim_db.cli.options import choice_of, misused
 from textsim_db.errors import InputError, shown
-from textsim_db.results.html import similarity
+from textsim_db.results.numbers_as_text import similarity
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -20,7 +20,8 @@ from textsim_db.cli.progress_lines import counted
 from textsim_db.errors import DocumentError, InputError
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 from textsim_db.results import Refusal
-from textsim_db.results.html import count, end_of_start, start_of_end
+from textsim_db.results.html import end_of_start, start_of_end
+from textsim_db.results.numbers_as_text import count
 from textsim_db.text.storable_text import to_bytes
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import typer
 
+from textsim_db.base.progress_bar import bar
 from textsim_db.cli.logs import COMMANDS, log_options
 from textsim_db.cli.messages import print_message, print_result
 from textsim_db.results import AddReport, ChangeReport
-from textsim_db.settings.progress_bar import bar
 
 if TYPE_CHECKING:
     from textsim_db.sync.worker_state import WorkReport

@@ -13,7 +13,7 @@ from textsim_db.cli.operations import JACCARD_NAME, Call, Operation, note_unknow
 from textsim_db.cli.output import Format, Id, write
 from textsim_db.cli.progress_lines import counted, progress
 from textsim_db.errors import DocumentNotFound
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
@@ -39,7 +39,7 @@ def _has_words(corpus: Corpus, text: str) -> bool:
     from textsim_db.read import search_on_server
 
     if search_on_server.is_possible(corpus.config, text, None):
-        return corpus._current.read(search_on_server.has_words, text)
+        return corpus._current.call(search_on_server.has_words, text)
     from textsim_db.sketch.sketch_texts import places_of_units
 
     return len(places_of_units(text, corpus.config).starts) > 0
@@ -278,7 +278,7 @@ def _member_rows(members: Iterable[Member], clusters: set[int]) -> Iterator[tupl
 ClusterKey = Annotated[
     str | None, typer.Argument(metavar="KEY", help="List only the cluster of this document.")
 ]
-MEMBERS_OF = Operation("members_of", "", show=_show_members, computes=False)
+MEMBERS_OF = Operation("members", "", show=_show_members, computes=False)
 MEMBERS = Operation(
     "members",
     """List the documents of the clusters of a tracked corpus, one cluster after the other.

@@ -14,7 +14,7 @@ from textsim_db.cli.operations import Call, Operation, note_unknown_scope
 from textsim_db.cli.output import Format, FormatOption, bar, check_plot, console, table, write
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import ConfigurationError, shown
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 
 if TYPE_CHECKING:
     from textsim_db.results import Statistics

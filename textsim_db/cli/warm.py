@@ -17,7 +17,7 @@ from textsim_db.cli.opening import connect
 from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import CorpusNotFound
-from textsim_db.results.html import count
+from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.settings.named_values import Linkage
 
@@ -59,7 +59,7 @@ def warm(database_url: DatabaseUrl = None) -> None:
 
 def compile_kernels(database_url: str | None, show: Callable[..., None] = print_message) -> None:
     """Use every kernel on a few texts, unless this installation has done so already."""
-    from textsim_db.text import numba_compiler
+    from textsim_db.base import numba_compiler
 
     if numba_compiler.are_compiled():
         show("all kernels are compiled", kernels=0)
@@ -75,7 +75,7 @@ def compile_kernels(database_url: str | None, show: Callable[..., None] = print_
 
 
 def _use_each(db: Database, uses: list[Use]) -> int:
-    from textsim_db.text.numba_compiler import watch_compiler
+    from textsim_db.base.numba_compiler import watch_compiler
 
     with progress("compiling", "kernels") as show, _without_advice():
         compiled = done = 0
@@ -149,7 +149,7 @@ def _corpus(db: Database, settings: CorpusSettings) -> Iterator[Corpus]:
 
 def _use_memory(_: Database) -> None:
     from textsim_db.cluster.keep_rule import Preference
-    from textsim_db.corpus.removals import Document, Rule, deduplicate
+    from textsim_db.dedupe.removals import Document, Rule, deduplicate
 
     for settings in (CorpusSettings(), CorpusSettings(recall=1)):
         for linkage in Linkage:
@@ -187,7 +187,6 @@ def _use_all(db: Database, settings: CorpusSettings) -> None:
         list(corpus.duplicates())
         corpus.plan()
         corpus.statistics()
-        corpus.buckets(text)
         corpus.check()
         corpus.rebuild(seed=2)
         corpus.remove(["1"])
@@ -205,9 +204,9 @@ def _use_others(db: Database) -> None:
 
     from textsim_db import measures
     from textsim_db.compare.packed_pairs import same_anywhere
-    from textsim_db.db.word_cache import WordCache
     from textsim_db.text.hashing import hash_bands, hash_texts
     from textsim_db.text.tokens import tokens_of
+    from textsim_db.text.word_cache import WordCache
 
     measures.edit_table(*_SENTENCES[:2])
     measures.levenshtein(*_SENTENCES[:2], substitution=1.5)

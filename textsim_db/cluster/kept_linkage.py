@@ -7,6 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import (
+    BoolArray,
+    FloatArray,
+    Int32Array,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+)
 from textsim_db.cluster.spanning_forest import Links
 from textsim_db.compare.jaccard import (
     Rows,
@@ -26,14 +34,6 @@ from textsim_db.text.hashing import (
     hash_table,
     is_taken,
     number_at,
-)
-from textsim_db.text.numba_compiler import (
-    BoolArray,
-    FloatArray,
-    Int32Array,
-    Int64Array,
-    inlined_kernel,
-    kernel,
 )
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import BoolArray, FloatArray, Int64Array
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.kept_linkage import Kept, keep_linked, keep_representatives
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links, join, joined_links, roots
@@ -16,7 +17,6 @@ from textsim_db.compare.packed_pairs import is_among, pack
 from textsim_db.results import Cluster
 from textsim_db.settings.named_values import Linkage
 from textsim_db.sketch.ragged import Buckets, Ragged
-from textsim_db.text.numba_compiler import BoolArray, FloatArray, Int64Array
 
 _WEIGHT_OF_ONE = np.float64(1).view(np.uint64) | np.uint64(1)
 
@@ -213,12 +213,12 @@ def _complete(join: Join) -> Iterator[Group]:
 def _similar_to_kept(join: Join, ids: Ids) -> Iterator[Links]:
     """Yield the documents that are similar to a kept document of a better rank.
 
-    A large component is read in parts. Each part is compared with the documents that are kept of the
-    parts before it.
+    A large component is read in batches. Each batch is compared with the documents that are kept of the
+    batches before it.
     """
     kept = np.empty(0, np.int64)
-    for part in join.host.parts(ids):
-        compared = np.concatenate((kept, part))
+    for batch in join.host.batches(ids):
+        compared = np.concatenate((kept, batch))
         kept_by, similarity = _keep(join, compared, len(kept))
         is_removed = kept_by != np.arange(len(compared))
         removed, keepers = compared[is_removed], compared[kept_by[is_removed]]

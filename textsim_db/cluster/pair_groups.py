@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster import linkages
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.linkages import Group, Ranked, groups_of_links
@@ -24,7 +25,6 @@ from textsim_db.results import Cluster
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import is_number, several_items
 from textsim_db.settings.named_values import Linkage, LinkageName, check_linkage
-from textsim_db.text.numba_compiler import Int64Array
 
 Key = TypeVar("Key", str, int)
 
@@ -146,8 +146,8 @@ class JudgedPairs(NamedTuple):
         """Return verified links without the judged pairs, and a link for each pair judged the same."""
         judged = np.sort(np.concatenate(self))
         kept = [
-            part.take(~is_among(pack(*np.sort(np.stack(part[:2]), axis=0)), judged))
-            for part in links
+            each.take(~is_among(pack(*np.sort(np.stack(each[:2]), axis=0)), judged))
+            for each in links
         ]
         ones = np.full(len(self.same), JUDGED_SAME)
         return joined_links([*kept, Links(left_of(self.same), right_of(self.same), ones)])

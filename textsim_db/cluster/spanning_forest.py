@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import BoolArray, FloatArray, Int64Array, inlined_kernel, kernel
 from textsim_db.sketch.ragged import begins_run
-from textsim_db.text.numba_compiler import BoolArray, FloatArray, Int64Array, inlined_kernel, kernel
 
 MERGE_LINKS = 500_000
 """Links that wait until they are merged into the forest. More take more memory."""
@@ -30,9 +30,9 @@ class Links(NamedTuple):
         return Links(self.left[chosen], self.right[chosen], self.similarity[chosen])
 
 
-def joined_links(parts: Iterable[Links]) -> Links:
+def joined_links(several: Iterable[Links]) -> Links:
     empty = Links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    return Links(*(np.concatenate(column) for column in zip(empty, *parts, strict=True)))
+    return Links(*(np.concatenate(column) for column in zip(empty, *several, strict=True)))
 
 
 class Forest:

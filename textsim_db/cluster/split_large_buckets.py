@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster.spanning_forest import ComponentsOf, Ids, Links, join, roots
 from textsim_db.compare.jaccard import Rows, jaccard_pairs
 from textsim_db.compare.match_rule import Criterion
@@ -19,7 +20,6 @@ from textsim_db.compare.packed_pairs import (
     right_of,
 )
 from textsim_db.compare.promising_pairs import promising_pairs
-from textsim_db.text.numba_compiler import Int64Array
 
 LARGE_BUCKET = 256
 """A bucket with more documents than this, after copies are folded, is not listed pair by pair."""

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import HashArray, Int64Array, inlined_kernel, kernel, longest
 from textsim_db.compare.jaccard import Rows, most_shingles, rolling_hashes, similarity_of
 from textsim_db.text.hashing import SPREAD, HashTable, find, is_taken, number_at, table_of
-from textsim_db.text.numba_compiler import HashArray, Int64Array, inlined_kernel, kernel, longest
 
 BINS = 100
 

@@ -7,6 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import (
+    FloatArray,
+    HashArray,
+    Int32Array,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+    longest,
+)
 from textsim_db.sketch.ragged import Ragged
 from textsim_db.text.hashing import (
     SPREAD,
@@ -18,15 +27,6 @@ from textsim_db.text.hashing import (
     hash_table,
     is_taken,
     number_at,
-)
-from textsim_db.text.numba_compiler import (
-    FloatArray,
-    HashArray,
-    Int32Array,
-    Int64Array,
-    inlined_kernel,
-    kernel,
-    longest,
 )
 from textsim_db.text.shingles import characters
 from textsim_db.text.utf8 import concatenate

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.sketch.ragged import Ragged, offsets_of
-from textsim_db.text.numba_compiler import (
+from textsim_db.base.numba_compiler import (
     BoolArray,
     Int16Array,
     Int32Array,
@@ -16,6 +15,7 @@ from textsim_db.text.numba_compiler import (
     inlined_kernel,
     kernel,
 )
+from textsim_db.sketch.ragged import Ragged, offsets_of
 
 AnyIds = npt.NDArray[np.signedinteger[Any]]
 """Ids of documents: int32 as they are read, int64 in comparisons."""
@@ -132,9 +132,9 @@ def _has_left(members: Members, current: Round) -> BoolArray:
     return has_left
 
 
-def joined_members(parts: list[Members]) -> Members:
-    sizes = np.concatenate([np.zeros(0, np.int64), *(part.sizes for part in parts)])
-    ids = np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)])
+def joined_members(several: list[Members]) -> Members:
+    sizes = np.concatenate([np.zeros(0, np.int64), *(each.sizes for each in several)])
+    ids = np.concatenate([np.zeros(0, np.int32), *(each.ids for each in several)])
     return Members(ids, offsets_of(sizes))
 
 

@@ -12,9 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.compare.packed_pairs import ONLY_ROUND, AnyIds, Members, Round, pack
-from textsim_db.sketch.exact_prefix import MOST_SHARED, most_of_small, shares_enough
-from textsim_db.text.numba_compiler import (
+from textsim_db.base.numba_compiler import (
     BoolArray,
     ByteArray,
     Int32Array,
@@ -22,6 +20,8 @@ from textsim_db.text.numba_compiler import (
     inlined_kernel,
     kernel,
 )
+from textsim_db.compare.packed_pairs import ONLY_ROUND, AnyIds, Members, Round, pack
+from textsim_db.sketch.exact_prefix import MOST_SHARED, most_of_small, shares_enough
 
 PAIRS_AT_ONCE = 1_000_000
 """The pairs of a list; a list has more if a single document has more pairs."""

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.base.numba_compiler import HashArray, Int64Array, inlined_kernel, kernel, longest
 from textsim_db.compare.jaccard import Rows, most_shingles, rolling_hashes, similarity_of
 from textsim_db.sketch.ragged import begins_run
-from textsim_db.text.numba_compiler import HashArray, Int64Array, inlined_kernel, kernel, longest
 
 CHUNK_PAIRS = 200_000
 _FREQUENCY_BITS = 20

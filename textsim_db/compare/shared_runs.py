@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel, longest
 from textsim_db.text.hashing import (
     SPREAD,
     HashTable,
@@ -20,7 +21,6 @@ from textsim_db.text.hashing import (
     is_taken,
     number_at,
 )
-from textsim_db.text.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel, longest
 
 _WORD = np.uint64(0xFFFFFFFF)
 """The bits of the word in the key of an edge."""

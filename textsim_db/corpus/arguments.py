@@ -10,8 +10,7 @@ from textsim_db.db.store import CurrentStore, Store
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, MeasureError
 from textsim_db.settings.check_values import check_count, check_threshold, several_items
 from textsim_db.settings.corpus_settings import AUTO, CorpusConfig
-from textsim_db.write import document_inputs
-from textsim_db.write.document_inputs import Key, Scope
+from textsim_db.text.keys import Key, Scope, possible_key, stored_scope
 
 if TYPE_CHECKING:
     from textsim_db.compare.match_rule import Criterion
@@ -48,7 +47,7 @@ class CheckedArguments:
         return checked
 
     def _key(self, key: Key) -> str:
-        stored = document_inputs.possible_key(key)
+        stored = possible_key(key)
         if stored is None:
             raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
         return stored
@@ -72,7 +71,7 @@ class CheckedArguments:
     def _scope(self, scope: Scope | None) -> str | None:
         self.config.check_scope(self.name, scope is not None)
         try:
-            return None if scope is None else document_inputs.stored_scope(scope)
+            return None if scope is None else stored_scope(scope)
         except DocumentError as error:
             raise ConfigurationError(str(error)) from error
 

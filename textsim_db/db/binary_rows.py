@@ -8,12 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.db.binary_format import ARRAY_HEADER, INT2, INT4, Parameter, array, load_int8_array
-from textsim_db.errors import DatabaseError
-from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.sketch.exact_prefix import CommonValues, common_values
-from textsim_db.sketch.ragged import Ragged, Signatures
-from textsim_db.text.numba_compiler import (
+from textsim_db.base.numba_compiler import (
     ByteArray,
     Int16Array,
     Int32Array,
@@ -22,6 +17,11 @@ from textsim_db.text.numba_compiler import (
     kernel,
     store64,
 )
+from textsim_db.db.binary_format import ARRAY_HEADER, INT2, INT4, Parameter, array, load_int8_array
+from textsim_db.errors import DatabaseError
+from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.sketch.exact_prefix import CommonValues, common_values
+from textsim_db.sketch.ragged import Ragged, Signatures
 from textsim_db.text.utf8 import Utf8, concatenate, copy_span
 
 COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
@@ -88,14 +88,14 @@ class _Row(NamedTuple):
     """In the format of timestamptz_send, or empty for NULL."""
 
 
-def load_int2_arrays(parts: Sequence[bytes]) -> tuple[Int16Array, Int64Array]:
+def load_int2_arrays(values: Sequence[bytes]) -> tuple[Int16Array, Int64Array]:
     """Read arrays in the format of array_send: all elements, and offsets of shape (arrays + 1,)."""
-    return _read_int2_arrays(concatenate(parts))
+    return _read_int2_arrays(concatenate(values))
 
 
-def load_int4_arrays(parts: Sequence[bytes]) -> tuple[Int32Array, Int64Array]:
+def load_int4_arrays(values: Sequence[bytes]) -> tuple[Int32Array, Int64Array]:
     """Read arrays in the format of array_send: all elements, and offsets of shape (arrays + 1,)."""
-    return _read_int4_arrays(concatenate(parts))
+    return _read_int4_arrays(concatenate(values))
 
 
 @kernel
@@ -338,11 +338,11 @@ def _swapped(value: int) -> np.uint32:
 
 
 def load_signatures(
-    parts: Sequence[bytes], names: Sequence[object], config: CorpusConfig
+    values: Sequence[bytes], names: Sequence[object], config: CorpusConfig
 ) -> Signatures:
     if config.is_exact:
-        return Ragged(*load_int4_arrays(parts))
-    signatures = Ragged(*load_int2_arrays(parts))
+        return Ragged(*load_int4_arrays(values))
+    signatures = Ragged(*load_int2_arrays(values))
     sizes = signatures.sizes
     damaged = np.flatnonzero((sizes != 0) & (sizes != config.num_hashes))
     if len(damaged):

@@ -20,9 +20,9 @@ from textsim_db.errors import DatabaseError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from textsim_db.db.word_cache import WordCache
-    from textsim_db.text.numba_compiler import Int32Array
-    from textsim_db.text.tokens import Tokens
+    from textsim_db.base.numba_compiler import Int32Array
+    from textsim_db.text.utf8 import Tokens
+    from textsim_db.text.word_cache import WordCache
 
 MAX_TEXTS = 500_000
 """The words that all dictionaries of a process keep by their ids."""
@@ -54,7 +54,7 @@ class Dictionaries:
         return chosen
 
     def _are_too_many(self) -> bool:
-        from textsim_db.db.word_cache import MAX_CACHED_WORDS
+        from textsim_db.text.word_cache import MAX_CACHED_WORDS
 
         each = self._cached.values()
         return (
@@ -124,29 +124,29 @@ class Dictionary:
         return texts
 
     def _resolve(self, tokens: Tokens, add: bool) -> Int32Array:
-        from textsim_db.db.word_cache import distinct_missing
-        from textsim_db.db.word_rows import fetch_ids, part_of
+        from textsim_db.db.word_rows import fetch_ids
+        from textsim_db.text.word_cache import distinct_missing
 
         with self._all.lock:
             ids = self._cache().find(tokens)
         if ids.all():
             return ids
         (missing,) = (ids == 0).nonzero()
-        words = part_of(tokens, distinct_missing(tokens, ids))
+        words = tokens.take(distinct_missing(tokens, ids))
         # Without the lock, so that no thread waits for the database on behalf of another one.
         ids_of_words = fetch_ids(self._engine, self._corpus_id, words, add)
         (has_id,) = ids_of_words.nonzero()
         with self._all.lock:
             cache = self._cache()
-            cache.add(part_of(words, has_id), ids_of_words[has_id])
+            cache.add(words.take(has_id), ids_of_words[has_id])
             # The cache compares bytes. So a word that only shares its hash with another word, of the
             # dictionary or of this batch, gets no id.
-            ids[missing] = cache.find(part_of(tokens, missing))
+            ids[missing] = cache.find(tokens.take(missing))
         return ids
 
     def _cache(self) -> WordCache:
         """Return the cache of ids; the caller holds the lock."""
-        from textsim_db.db.word_cache import WordCache
+        from textsim_db.text.word_cache import WordCache
 
         cached = self._all.cached(self._corpus_id)
         if cached.words is None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, LiteralString, cast
@@ -13,7 +12,8 @@ import psycopg
 from psycopg import errors as pg, sql
 
 from textsim_db.db import cancellation, connections, statements
-from textsim_db.db.connections import ENCODING, errors_of_sqlalchemy, lend
+from textsim_db.db.connections import errors_of_sqlalchemy, lend
+from textsim_db.db.time_limits import connect_arguments
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, on_one_line
 
 if TYPE_CHECKING:
@@ -27,15 +27,6 @@ MAX_CONNECTIONS = 25
 
 If the pool closed the connections of many threads, each next call would open and plan its own again.
 """
-
-# Times after which a silent host counts as lost, in seconds; tcp_user_timeout is in milliseconds. The
-# defaults are minutes or hours.
-_SILENCE = {
-    "connect_timeout": "10",
-    "keepalives_idle": "30",
-    "keepalives_interval": "10",
-    "tcp_user_timeout": "60000",
-}
 
 _LOST = (
     pg.AdminShutdown,
@@ -73,16 +64,6 @@ def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engin
         connection.prepare_threshold = connections.prepare_threshold(connection, record.info)
 
     return engine
-
-
-def connect_arguments(application_name: str, given: Container[str]) -> dict[str, str]:
-    """Return the arguments of each connection, without those that the address gives."""
-    arguments = {"fallback_application_name": application_name} | _SILENCE
-    if "PGCONNECT_TIMEOUT" in os.environ:
-        del arguments["connect_timeout"]
-    arguments = {name: value for name, value in arguments.items() if name not in given}
-    # This overrides the address, PGCLIENTENCODING and ALTER ROLE SET.
-    return arguments | {"client_encoding": ENCODING.decode()}
 
 
 def check_engine(engine: Engine) -> Engine:
@@ -211,13 +192,6 @@ def detach_connection(engine: Engine) -> Connection:
     connections.end_transaction(connection)
     connection.autocommit = True
     return connection
-
-
-def wait_at_most(connection: Connection, patience: str) -> tuple[str, float | None]:
-    """Shorten how long a transaction waits for a lock; return the old limit, as text and seconds."""
-    row = connection.execute(statements.WAIT_AT_MOST, {"most": patience}).fetchone()
-    assert row is not None
-    return row[0], row[1] or None
 
 
 _NAME = r"[A-Za-z0-9_.~%-]"

@@ -23,9 +23,9 @@ from textsim_db.db.engine import (
     database_errors,
     read_rows,
     transaction,
-    wait_at_most,
 )
 from textsim_db.db.retries import Attempts
+from textsim_db.db.time_limits import wait_at_most
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound, RecipeError
 from textsim_db.results import CorpusSummary
 from textsim_db.settings.corpus_settings import NEWER_VERSION, CorpusConfig

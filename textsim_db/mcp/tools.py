@@ -1,7 +1,9 @@
 """The tools: each calls one method of a corpus, and shows of the result what a model needs.
 
-No argument names the scope. Each key that a model names is looked up in the scope first, and so is each
-key whose text is shown.
+No argument names the scope. Each key that a model names is looked up in the scope first (`_own`), and so
+is each key whose text is shown (`_texts`). A tool is a method, whose docstring and annotations the model
+reads; `fitted` makes its answer small. Unknown arguments are refused, because a model that names a scope
+must not believe that it was obeyed.
 """
 
 from __future__ import annotations
@@ -18,10 +20,11 @@ from pydantic import Field
 
 from textsim_db.corpus import Corpus
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, shown
-from textsim_db.measures.word_diff import Change, Part, differences, tokens
+from textsim_db.measures.word_diff import Change, DiffRun, ShownText, differences, tokens
+from textsim_db.read import stored_documents
 from textsim_db.results import Answer, Distinct, Match, Outcome
-from textsim_db.review.corpus_documents import CorpusDocuments
-from textsim_db.review.reviewed import Text as DocumentText
+from textsim_db.sync.shown_texts import shown_texts
+from textsim_db.text.keys import possible_key
 from textsim_db.write.prepare_batches import prepare
 
 MOST_CHARACTERS_OF_TEXT = 1_000_000
@@ -71,7 +74,6 @@ class CorpusTools:
         """Raise ConfigurationError if the corpus is scoped and no scope is given, or the reverse."""
         self._corpus = corpus
         self._scope = corpus._scope(scope)
-        self._documents = CorpusDocuments(corpus)
 
     @property
     def reading(self) -> list[Callable[..., str]]:
@@ -177,7 +179,7 @@ class CorpusTools:
             "b": b,
             "text_a": own[a].text,
             "text_b": own[b].text,
-            **_differs(explanation.parts, explanation.distinctions, "a", "b"),
+            **_differs(explanation.diff, explanation.distinctions, "a", "b"),
             "guards": guards,
         }
         return fitted(answer, "", max_bytes)
@@ -325,7 +327,7 @@ class CorpusTools:
                     return True
         return False
 
-    def _own(self, keys: list[str]) -> dict[str, DocumentText]:
+    def _own(self, keys: list[str]) -> dict[str, ShownText]:
         """Return the texts of documents; raises DocumentNotFound if one is not in the scope."""
         texts = self._texts(keys)
         for key in keys:
@@ -335,10 +337,11 @@ class CorpusTools:
                 )
         return texts
 
-    def _texts(self, keys: list[str]) -> dict[str, DocumentText]:
-        scopes = self._documents.traits(keys)
+    def _texts(self, keys: list[str]) -> dict[str, ShownText]:
+        keys = [key for key in keys if possible_key(key) is not None]
+        scopes = self._corpus._current.call(stored_documents.traits, keys)
         own = [key for key in keys if key in scopes and scopes[key].scope == self._scope]
-        return self._documents.texts(own)
+        return self._corpus._current.call(shown_texts, own)
 
 
 def _written(text: str) -> str:
@@ -348,12 +351,12 @@ def _written(text: str) -> str:
     return text
 
 
-def _differs(parts: Sequence[Part], kinds: Sequence[str], left: str, right: str) -> JsonObject:
+def _differs(diff: Sequence[DiffRun], kinds: Sequence[str], left: str, right: str) -> JsonObject:
     """Return the words that one of two texts has alone, by the names of both."""
-    changed = [part for part in parts if part.change is not Change.SAME]
+    changed = [run for run in diff if run.change is not Change.SAME]
     sides = {
-        left: [part.a.strip() for part in changed],
-        right: [part.b.strip() for part in changed],
+        left: [run.a.strip() for run in changed],
+        right: [run.b.strip() for run in changed],
     }
     words = {name: " / ".join(filter(None, side)) for name, side in sides.items()}
     return {"differs": words, "only": ", ".join(kinds)}

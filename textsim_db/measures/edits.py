@@ -204,7 +204,7 @@ def _most(a: int, b: int, costs: Costs) -> float:
 @cache
 def compiled(function: Callable[..., Any]) -> Any:
     """Return a function as a kernel; Numba is loaded only for this."""
-    from textsim_db.text.numba_compiler import kernel
+    from textsim_db.base.numba_compiler import kernel
 
     return kernel(function)
 

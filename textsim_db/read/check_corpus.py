@@ -21,6 +21,7 @@ import numpy as np
 import psycopg
 from psycopg import errors as pg, sql
 
+from textsim_db.base.run_ahead import ahead, cut
 from textsim_db.db.binary_format import array
 from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 from textsim_db.db.engine import Connection, autocommit, is_trouble
@@ -36,8 +37,8 @@ from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE, compose_forms
 from textsim_db.results import Problem
 from textsim_db.sketch.ragged import Ragged, Signatures
 from textsim_db.sketch.sketch_texts import Sketches, sketch_tokens
-from textsim_db.text.run_ahead import ahead, cut
-from textsim_db.text.tokens import Tokens, tokens_of
+from textsim_db.text.tokens import tokens_of
+from textsim_db.text.utf8 import Tokens
 
 log = logging.getLogger(__name__)
 

@@ -7,6 +7,8 @@ from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int32Array, Int64Array, kernel
+from textsim_db.base.run_ahead import cut
 from textsim_db.compare.brute_force import BINS
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.db.dictionary import unknown_word
@@ -22,8 +24,6 @@ from textsim_db.read.stored_documents import (
     stored_word_numbers,
 )
 from textsim_db.results import Frequency, Growth, Statistics
-from textsim_db.text.numba_compiler import Int32Array, Int64Array, kernel
-from textsim_db.text.run_ahead import cut
 
 GROWTH_POINTS = 20
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)
@@ -136,11 +136,11 @@ def _similarities(store: Store, chosen: list[tuple[Any, ...]], language: str | N
 
 def _storage(rows: list[tuple[Any, ...]]) -> dict[str, int]:
     return {
-        f"{table}{part}": int(value)
+        f"{table}{kind}": int(value)
         for table, (_, *sizes) in zip(
             ("documents", "band rows", "fingerprints"), rows, strict=False
         )
-        for part, value in zip(("", ", indexes"), sizes, strict=True)
+        for kind, value in zip(("", ", indexes"), sizes, strict=True)
     }
 
 

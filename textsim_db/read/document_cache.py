@@ -14,6 +14,7 @@ from typing import Any, LiteralString
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import BoolArray, Int32Array, Int64Array
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.packed_pairs import Members, is_among, left_of, right_of
 from textsim_db.db.binary_format import array, load_int4_array, load_int8_array
@@ -25,7 +26,6 @@ from textsim_db.read import statements
 from textsim_db.read.snapshot import fetch, fetch_arrays
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
 from textsim_db.sketch.ragged import Signatures, begins_run, offsets_of
-from textsim_db.text.numba_compiler import BoolArray, Int32Array, Int64Array
 
 CACHE_BYTES = 256 * 1024 * 1024
 """The bytes of documents that are kept, and the bytes of documents that are read at once.
@@ -69,8 +69,8 @@ class DocumentCache:
         keys: dict[int, str] = {i: rows[i][1] for i in ids.tolist() if i in rows}
         unread = np.array([i for i in ids.tolist() if i not in keys], np.int64)
         for start in range(0, len(unread), KEYS_AT_ONCE):
-            part = unread[start : start + KEYS_AT_ONCE]
-            keys |= dict(self._execute(statements.KEYS_OF_IDS, part))
+            batch = unread[start : start + KEYS_AT_ONCE]
+            keys |= dict(self._execute(statements.KEYS_OF_IDS, batch))
         return keys
 
     def signatures(self, ids: Ids) -> Signatures:
@@ -83,17 +83,17 @@ class DocumentCache:
     def fits(self, ids: Ids) -> bool:
         return self._size_of(ids.tolist()) <= CACHE_BYTES
 
-    def parts(self, ids: Ids) -> Iterator[Ids]:
-        """Cut documents into parts that can be read at once, keeping their order."""
-        parts = [ids]
-        while parts:
-            part = parts.pop()
-            unread = [id_ for id_ in part.tolist() if id_ not in self._rows]
-            if len(part) > 1 and self._size_of(unread) > CACHE_BYTES:
-                middle = len(part) // 2
-                parts += [part[middle:], part[:middle]]
+    def batches(self, ids: Ids) -> Iterator[Ids]:
+        """Cut documents into batches that can be read at once, keeping their order."""
+        batches = [ids]
+        while batches:
+            batch = batches.pop()
+            unread = [id_ for id_ in batch.tolist() if id_ not in self._rows]
+            if len(batch) > 1 and self._size_of(unread) > CACHE_BYTES:
+                middle = len(batch) // 2
+                batches += [batch[middle:], batch[:middle]]
             else:
-                yield part
+                yield batch
 
     def _fetch(self, ids: list[int]) -> None:
         missing = self._missing(ids)

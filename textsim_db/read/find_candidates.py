@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.base.numba_compiler import Int32Array, Int64Array
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.db.binary_format import array, load_int4_array
 from textsim_db.db.binary_rows import load_int4_arrays
@@ -36,8 +37,7 @@ from textsim_db.sketch.fingerprints import (
 )
 from textsim_db.sketch.ragged import Buckets, Parts, Ragged, in_parts
 from textsim_db.sketch.sketch_texts import Sketches
-from textsim_db.text.numba_compiler import Int32Array, Int64Array
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 
 log = logging.getLogger(__name__)
 

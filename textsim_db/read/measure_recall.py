@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.base.run_ahead import cut
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare import jaccard
 from textsim_db.compare.brute_force import BINS, make_index, overlaps
@@ -25,18 +26,12 @@ from textsim_db.read.snapshot import fetch, snapshot
 from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE, StoredDocuments, WordNumbers
 from textsim_db.results import Pair, RecallReport
 from textsim_db.settings.named_values import Shingle
-from textsim_db.sketch.cost_of_bands import (
-    Distribution,
-    Option,
-    count_fingerprints,
-    options,
-    wilson,
-)
+from textsim_db.sketch.cost_of_bands import Distribution, Option, options, wilson
+from textsim_db.sketch.disk_space import count_fingerprints
 from textsim_db.sketch.exact_prefix import share_enough
 from textsim_db.sketch.ragged import in_parts
 from textsim_db.sketch.sketch_texts import buckets_of
-from textsim_db.text.run_ahead import cut
-from textsim_db.text.word_places import FEWEST_WORDS, shingle_of_script
+from textsim_db.text.shingle_advice import FEWEST_WORDS, shingle_of_script
 
 if TYPE_CHECKING:
     from psycopg.abc import Params

@@ -16,8 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int64Array
+from textsim_db.base.run_ahead import ahead, cut
 from textsim_db.compare.jaccard import Rows, concatenated
-from textsim_db.compare.match_rule import Criterion, values_of_pairs
+from textsim_db.compare.match_rule import Criterion
+from textsim_db.compare.pair_values import values_of_pairs
 from textsim_db.db.binary_format import array
 from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, read_rows
@@ -52,10 +55,9 @@ from textsim_db.sketch.fingerprints import passage_shingles
 from textsim_db.sketch.ragged import Parts, Signatures, in_parts, part_only
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.guard_lines import elements_apart
-from textsim_db.text.numba_compiler import Int64Array
-from textsim_db.text.run_ahead import ahead, cut
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, tokens_of
+from textsim_db.text.tokens import tokens_of
+from textsim_db.text.utf8 import Tokens
 
 QUERIES_AT_ONCE = 500
 """The queries of one round of SQL; a larger number takes more memory."""
@@ -81,22 +83,7 @@ class Queries(NamedTuple):
     """Returns the normal form of a query by its number."""
 
 
-class Searched(NamedTuple):
-    """A text, and what a search for it has found."""
-
-    tokens: Tokens
-    """The words of the text."""
-    candidates: CandidateRows
-    """The documents that were compared with the text."""
-    matches: list[Match]
-    """The candidates that match, best first."""
-
-
 def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
-    return search_text(store, text, criterion).matches
-
-
-def search_text(store: Store, text: str, criterion: Criterion) -> Searched:
     store = _at_threshold(store, criterion)
     parts = part_only(criterion.part)
     sketches = _sketch_one(store, text, criterion.language, parts)
@@ -107,7 +94,7 @@ def search_text(store: Store, text: str, criterion: Criterion) -> Searched:
         look_up = _look_up(store, sketches)
     candidates = find_candidates(store, look_up, criterion.language)
     (matches,) = _matches(store, sketches, candidates, criterion)
-    return Searched(sketches.tokens, candidates, matches)
+    return matches
 
 
 def nearest(

@@ -14,16 +14,7 @@ from itertools import islice
 from math import log1p
 from typing import Any, SupportsIndex, TypeVar, overload
 
-
-def similarity(value: float) -> str:
-    """Return a similarity with four decimals; only an exact 1 is shown as 1.0000."""
-    return "0.9999" if 0.99995 <= value < 1 else f"{value:.4f}"
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun, in the plural unless it is 1."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
+from textsim_db.results.numbers_as_text import count, similarity
 
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar, NamedTuple
 
 from textsim_db.results import html
+from textsim_db.results.numbers_as_text import count
 from textsim_db.results.rows import Pair
 
 
@@ -38,7 +39,7 @@ class Boilerplate(NamedTuple):
         return html.short_repr(self, self._fields)
 
     def _repr_html_(self) -> str:
-        sample = f"{self.texts:,} different texts of {html.count(self.sampled, 'document')}"
+        sample = f"{self.texts:,} different texts of {count(self.sampled, 'document')}"
         shingles = html.rows_as_table(self.shingles, len(self.shingles))
         return html.output(html.note(f"{sample}, of {self.documents:,}"), shingles)
 
@@ -313,7 +314,7 @@ class ChangeReport:
     @property
     def summary(self) -> str:
         """The counts as a phrase, such as "2 added, 1 removed"."""
-        parts = {
+        counts = {
             "added": self.added,
             "replaced": self.replaced,
             "removed": self.removed,
@@ -323,7 +324,9 @@ class ChangeReport:
             "given clusters anew": self.mended,
             "set aside": len(self.refused),
         }
-        return ", ".join(f"{n:,} {outcome}" for outcome, n in parts.items() if n) or "nothing to do"
+        return (
+            ", ".join(f"{n:,} {outcome}" for outcome, n in counts.items() if n) or "nothing to do"
+        )
 
     def include(self, other: ChangeReport) -> None:
         """Add the counts and refusals of another report."""

@@ -7,7 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from textsim_db.results.html import ResultList, count, note, output, table
+from textsim_db.results.html import ResultList, note, output, table
+from textsim_db.results.numbers_as_text import count
 
 Key = TypeVar("Key", str, int)
 
@@ -237,17 +238,6 @@ class PassageList(ResultList[Passage]):
         super().__init__(passages)
         self.common = list(common)
         """The runs whose parts are in very many documents, or in more than max_documents."""
-
-
-class PartialMatch(NamedTuple):
-    """A document that contains a text, or a part of it."""
-
-    key: str
-    """The key of the document."""
-    similarity: float
-    """The exact share of the shingles of the text that the document has, 0 to 1."""
-    longest: int
-    """The words of the longest passage that both share; 0 if they share only shorter runs."""
 
 
 class Contamination(NamedTuple):

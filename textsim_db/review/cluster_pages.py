@@ -73,7 +73,7 @@ class OverviewPage:
         return {
             "effect": pairs.effect(threshold),
             "sampled": pairs.sampled,
-            "large": None if pairs.sampled else site.too_large(pairs.largest_cluster(threshold)),
+            "large": None if pairs.sampled else site.suspicious(pairs.largest_cluster(threshold)),
             "above": above,
             "below": below,
         }
@@ -168,7 +168,7 @@ class ClusterPages:
             clusters=list(zip(shown_clusters, begins, strict=True)),
             total=len(clusters),
             unjudged=None if pairs.sampled else pairs.effect(threshold).clusters,
-            large=None if pairs.sampled else self._site.too_large(next(iter(largest), None)),
+            large=None if pairs.sampled else self._site.suspicious(next(iter(largest), None)),
             threshold=threshold,
             start=start,
             more=start + ON_A_PAGE if start + ON_A_PAGE < len(clusters) else None,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.run_ahead import cut
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.corpus import Corpus
 from textsim_db.db.binary_format import array
@@ -19,15 +20,15 @@ from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
 from textsim_db.files.arrow_results import Results
 from textsim_db.measures.by_name import JACCARD
+from textsim_db.measures.word_diff import ShownText
 from textsim_db.read import list_pairs, search, statements, stored_documents
 from textsim_db.read.stored_documents import Traits, forms_of_rows
 from textsim_db.results import Inspection, Pair, Source
-from textsim_db.review.reviewed import JudgementStore, NextCommand, Text
+from textsim_db.review.rendering import NextCommand
 from textsim_db.review.reviewed_clusters import StoredClusters
 from textsim_db.sync import sources as attached_tables
-from textsim_db.sync.read_source import original_texts, sources_of
-from textsim_db.text.run_ahead import cut
-from textsim_db.write.document_inputs import possible_key
+from textsim_db.sync.shown_texts import shown_texts
+from textsim_db.text.keys import possible_key
 
 DRAWN_DOCUMENTS = 200
 """The documents whose matches the first page shows; more take longer."""
@@ -68,12 +69,11 @@ class CorpusDocuments:
         """source: only the pairs of this table count."""
         self._corpus = corpus
         self._first_id = self._store.corpus.id
-        self.judgement_store: JudgementStore = corpus
+        self.judgement_store = corpus
         # Raises an error for a threshold out of range.
         criterion = corpus._criterion(JACCARD.name, threshold, None)
         self._criterion = criterion._replace(for_merges=True)
         self._pairs = Results(Pair, partial(corpus._pairs, list_pairs.pairs, self._criterion))
-        self._sources = sources_of(self._store)
         self._source = source
         self._source_id = (
             None if source is None else attached_tables.id_of(self._store, source.table)
@@ -107,7 +107,7 @@ class CorpusDocuments:
     def count(self) -> int:
         if self._source_id is None:
             return len(self._corpus)
-        return self._corpus._current.read(attached_tables.count_documents, self._source_id)[0]
+        return self._corpus._current.call(attached_tables.count_documents, self._source_id)[0]
 
     def random_matches(self) -> RandomMatches | None:
         """Return the matches of some documents; None for a table, which may have few of them."""
@@ -117,8 +117,8 @@ class CorpusDocuments:
 
     def pairs(self) -> Generator[Pair[str], None, None]:
         with closing(self._pairs) as pairs:
-            for part in cut(pairs, _PAIRS_AT_ONCE, lambda _: 0):
-                yield from self._of_source(part)
+            for batch in cut(pairs, _PAIRS_AT_ONCE, lambda _: 0):
+                yield from self._of_source(batch)
 
     def _of_source(self, pairs: list[Pair[str]]) -> list[Pair[str]]:
         if self._source_id is None:
@@ -128,18 +128,11 @@ class CorpusDocuments:
         return [pair for pair in pairs if pair.a in own and pair.b in own]
 
     def traits(self, keys: list[str]) -> dict[str, Traits]:
-        return self._corpus._current.read(stored_documents.traits, _possible(keys))
+        return self._corpus._current.call(stored_documents.traits, _possible(keys))
 
-    def texts(self, keys: list[str]) -> dict[str, Text]:
+    def texts(self, keys: list[str]) -> dict[str, ShownText]:
         """Return the texts of the documents that exist: those of attached tables in the original."""
-        keys = _possible(keys)
-        originals = original_texts(self._store, self._sources, keys)
-        texts = {key: Text(text, True) for key, text in originals.items()}
-        rest = [key for key in keys if key not in texts]
-        if rest:
-            stored = self._corpus._current.read(stored_documents.forms, rest)
-            texts |= {key: Text(form, False) for key, form in stored.items()}
-        return texts
+        return self._corpus._current.call(shown_texts, _possible(keys))
 
     def stored_clusters(self) -> StoredClusters | None:
         """Return the stored clusters; None for a table, whose clusters may have other documents."""
@@ -149,8 +142,10 @@ class CorpusDocuments:
         return StoredClusters(self._corpus, linkage)
 
     def inspect(self, keys: list[str]) -> Inspection | None:
-        (inspection,) = self._corpus.inspect_keys([keys])
-        return inspection
+        from textsim_db.read.list_clusters import inspect_keys
+
+        threshold = self._corpus.config.threshold
+        return self._corpus._current.search(inspect_keys, keys, threshold)
 
     def commands(self, threshold: float) -> list[NextCommand]:
         name, number = shlex.quote(self._corpus.name), f"{threshold:.2f}"

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import FloatArray, Int64Array
 from textsim_db.cluster.spanning_forest import Links, join, roots
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import Pair
-from textsim_db.text.numba_compiler import FloatArray, Int64Array
 
 HUNDREDTHS = 100
 """The thresholds that the pages offer are hundredths."""
@@ -33,6 +33,19 @@ class Largest(NamedTuple):
     documents: int
     key: str
     """The key of a member."""
+
+
+_LARGE_SHARE = 0.1
+"""A cluster with this share of all documents is worth a warning."""
+_FEWEST_OF_LARGE = 10
+"""Smaller clusters are read quickly, and cause no warning."""
+
+
+def suspicious(largest: Largest | None, documents: int) -> Largest | None:
+    """Return the largest cluster if it is worth a warning: a large part of all documents."""
+    if largest is None or largest.documents < _FEWEST_OF_LARGE:
+        return None
+    return largest if largest.documents >= _LARGE_SHARE * documents else None
 
 
 class Column(NamedTuple):
@@ -125,8 +138,8 @@ class Pairs:
     @cached_property
     def all_links(self) -> Links:
         """The links that connect documents at any threshold, the most similar first."""
-        parts = [self.links] if len(self) == len(self.links.left) else [self.forest, self.links]
-        left, right, similarity = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        links = [self.links] if len(self) == len(self.links.left) else [self.forest, self.links]
+        left, right, similarity = (np.concatenate(columns) for columns in zip(*links, strict=True))
         order = np.argsort(-similarity, kind="stable")
         return Links(left[order], right[order], similarity[order])
 

@@ -13,16 +13,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from textsim_db.base.numba_compiler import BoolArray, Int64Array
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.errors import JudgementExists
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.measures.explanation import warning
+from textsim_db.measures.word_diff import ShownText
 from textsim_db.results import Judgement, Pair
 from textsim_db.review.pair_arrays import Column, Pairs
-from textsim_db.review.reviewed import Judgements, Text
 from textsim_db.review.side_by_side import compare_texts
 from textsim_db.review.site import (
     ON_A_PAGE,
+    Judgements,
     Site,
     finite,
     form_of,
@@ -33,7 +35,6 @@ from textsim_db.review.site import (
 )
 from textsim_db.review.threshold_estimates import settling_order
 from textsim_db.settings.named_values import Verdict
-from textsim_db.text.numba_compiler import BoolArray, Int64Array
 
 ANY, OPEN, WAITING, JUDGED = "any", "open", "doubtful", "judged"
 STATES = {OPEN: "not judged", WAITING: "doubtful, not judged", JUDGED: "judged", ANY: "all"}
@@ -148,7 +149,7 @@ MOST_READ = 150
 """The pairs whose texts one page searches."""
 _READ_AT_ONCE = 50
 
-TextsOf = Callable[[list[str]], Mapping[str, Text]]
+TextsOf = Callable[[list[str]], Mapping[str, ShownText]]
 
 
 class PairList:
@@ -221,11 +222,11 @@ class PairList:
             yield from pairs
             return
         searched = islice(pairs, MOST_READ)
-        while part := list(islice(searched, _READ_AT_ONCE)):
-            texts = self._texts_of(sorted({key for _, pair in part for key in pair[:2]}))
-            yield from (each for each in part if self._has_text(each[1], texts))
+        while batch := list(islice(searched, _READ_AT_ONCE)):
+            texts = self._texts_of(sorted({key for _, pair in batch for key in pair[:2]}))
+            yield from (each for each in batch if self._has_text(each[1], texts))
 
-    def _has_text(self, pair: Pair[str], texts: Mapping[str, Text]) -> bool:
+    def _has_text(self, pair: Pair[str], texts: Mapping[str, ShownText]) -> bool:
         wanted = self._choice.text.casefold()
         return any(
             wanted in key.casefold() or (key in texts and wanted in texts[key].text.casefold())

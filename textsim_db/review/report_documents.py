@@ -23,13 +23,28 @@ from textsim_db.errors import InputError, JudgementExists, shown
 from textsim_db.files.file_kinds import BY_NAME
 from textsim_db.files.records import in_temporary_folder, replacing
 from textsim_db.files.several_files import RecordFiles
+from textsim_db.measures.word_diff import ShownText
 from textsim_db.read.stored_documents import Traits
 from textsim_db.results import Inspection, Judgement, Pair
-from textsim_db.review.reviewed import JudgedPair, NextCommand, Text
+from textsim_db.review.rendering import NextCommand
 from textsim_db.settings.named_values import VerdictName
 
 _MOST_NOTE = 10_000
 """The bytes of a note, as in a corpus."""
+
+JudgedPair = (
+    tuple[str, str, VerdictName, str | None, str | None, float | None]
+    | tuple[
+        str,
+        str,
+        VerdictName,
+        str | None,
+        str | None,
+        float | None,
+        tuple[str | None, str | None] | None,
+    ]
+)
+"""Two keys, the verdict, the note, the source, the confidence, and the hashes of the texts."""
 
 JudgementsOfPairs = dict[tuple[str, str], Judgement]
 
@@ -229,7 +244,7 @@ class ReportDocuments:
     def traits(self, keys: list[str]) -> dict[str, Traits]:
         return {key: Traits(None, self._scopes[key]) for key in keys if key in self._scopes}
 
-    def texts(self, keys: list[str]) -> dict[str, Text]:
+    def texts(self, keys: list[str]) -> dict[str, ShownText]:
         return {key: self._text(*self._places[key]) for key in keys if key in self._places}
 
     def stored_clusters(self) -> None:
@@ -310,8 +325,8 @@ class ReportDocuments:
             self._spool.flush()
         return number
 
-    def _text(self, start: int, size: int) -> Text:
-        return Text(os.pread(self._spool.fileno(), size, start).decode(), True)
+    def _text(self, start: int, size: int) -> ShownText:
+        return ShownText(os.pread(self._spool.fileno(), size, start).decode(), True)
 
 
 def read_report(path: str) -> _Report:

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from textsim_db.corpus.removal_summary import (
+from textsim_db.dedupe.removal_summary import (
     TENTHS,
     AnyDocument,
     Removal,
     StoredDocument,
     tenth_of,
 )
-from textsim_db.corpus.removals import Deduplication, Rule
-from textsim_db.corpus.stored_matches import form_in
+from textsim_db.dedupe.removals import Deduplication, Rule
+from textsim_db.dedupe.stored_matches import form_in
 from textsim_db.errors import shown
 from textsim_db.measures.explanation import Explanation, measure_rows, warning
+from textsim_db.measures.word_diff import ShownText
 from textsim_db.review.rendering import render
-from textsim_db.review.reviewed import Text
 from textsim_db.review.side_by_side import begin_of, compare_texts
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.sketch_texts import tokens_without
@@ -51,7 +51,7 @@ def comparison_page(explanation: Explanation, a: str, b: str) -> str:
         "comparison.html",
         title=f"{a} and {b}",
         names=(a, b),
-        parts=explanation.parts,
+        diff=explanation.diff,
         warning=warning(explanation.distinctions),
         measures=measure_rows(explanation),
     )
@@ -190,7 +190,7 @@ class RemovalPage:
     def _row(self, pair: Removal) -> Mapping[str, object]:
         kept, removed = self._text(pair.kept), self._text(pair.number)
         if not isinstance(pair.kept, int):
-            removed = Text(_form(removed.text, self._rule.settings), False)
+            removed = ShownText(_form(removed.text, self._rule.settings), False)
         starts = [kept.begin(COMPARED), removed.begin(COMPARED)]
         compared, is_cut = compare_texts(*starts), [kept, removed] != starts
         return {
@@ -208,11 +208,11 @@ class RemovalPage:
             return {"record": document + 1, "key": self._keys[document]}
         return document._asdict()
 
-    def _text(self, document: AnyDocument) -> Text:
+    def _text(self, document: AnyDocument) -> ShownText:
         """Return the text of a document; a corpus stores words only."""
         if isinstance(document, int):
-            return Text(self._texts[document], True)
-        return Text(self._documents[document], False)
+            return ShownText(self._texts[document], True)
+        return ShownText(self._documents[document], False)
 
 
 def _listed(names: Sequence[str]) -> str:

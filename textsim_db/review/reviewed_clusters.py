@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster.pair_groups import JUDGED_SAME, groups_judged_same
 from textsim_db.cluster.spanning_forest import Links, join, joined_links, roots
 from textsim_db.results import ClusterEvent, Judgement, Member
 from textsim_db.review.pair_arrays import Pairs, ranks_of
 from textsim_db.settings.named_values import Verdict
-from textsim_db.text.numba_compiler import Int64Array
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

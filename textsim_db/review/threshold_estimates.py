@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import BoolArray, FloatArray, Int64Array
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import Judgement
 from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs, bins_of
 from textsim_db.settings.named_values import Verdict
 from textsim_db.sketch.cost_of_bands import Z, wilson
-from textsim_db.text.numba_compiler import BoolArray, FloatArray, Int64Array
 
 FEWEST = 10
 """The judged pairs that a suggestion needs."""
@@ -86,8 +86,8 @@ class Strata(NamedTuple):
         Cochran, "Sampling Techniques", 1977, theorem 5.3. A stratum whose pairs are all judged adds 0.
         """
         unknown = 1 - judged / np.maximum(self.pairs, judged).clip(1)
-        parts = (self.weights * self.deviations) ** 2 * unknown / judged.clip(1)
-        return float(parts.sum())
+        variances = (self.weights * self.deviations) ** 2 * unknown / judged.clip(1)
+        return float(variances.sum())
 
     def missing(self) -> Int64Array:
         """Return about how many more pairs of each stratum make the interval narrow.

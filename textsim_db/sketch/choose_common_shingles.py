@@ -8,13 +8,13 @@ from math import ceil
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import CommonValues, common_values
 from textsim_db.sketch.fingerprints import LEFT_OUT, distinct_passage_values
 from textsim_db.sketch.ragged import begins_run
-from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.shingles import find_shingles
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 
 SAMPLE_DOCUMENTS = 50_000
 """The documents of a sample. More documents show rarer shingles, and take memory."""

@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.sketch.ragged import Buckets, Ragged, Signatures
-from textsim_db.text.numba_compiler import (
+from textsim_db.base.numba_compiler import (
     BoolArray,
     HashArray,
     Int16Array,
@@ -31,6 +30,7 @@ from textsim_db.text.numba_compiler import (
     kernel,
     longest,
 )
+from textsim_db.sketch.ragged import Buckets, Ragged, Signatures
 
 
 class CommonValues(NamedTuple):

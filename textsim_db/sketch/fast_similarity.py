@@ -20,8 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.text.hashing import States, fold, hash_folded, seeded_states
-from textsim_db.text.numba_compiler import (
+from textsim_db.base.numba_compiler import (
     HashArray,
     Int16Array,
     Int32Array,
@@ -30,6 +29,7 @@ from textsim_db.text.numba_compiler import (
     inlined_kernel,
     kernel,
 )
+from textsim_db.text.hashing import States, fold, hash_folded, seeded_states
 
 _EMPTY = 2**63 - 1
 _BLOCK = 1024

@@ -16,8 +16,8 @@ from pyspark.sql import (
 
 from textsim_db.errors import ConfigurationError, DocumentError, suggestion
 from textsim_db.results import Refusal
+from textsim_db.text.keys import MAX_KEY_BYTES, MAX_SCOPE_BYTES, stored_key, stored_scope
 from textsim_db.text.storable_text import MAX_BYTES, to_bytes
-from textsim_db.write import document_inputs
 
 _COMPARABLE = (
     T.NumericType,
@@ -127,12 +127,12 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-_MOST_BYTES = (document_inputs.MAX_KEY_BYTES, MAX_BYTES, document_inputs.MAX_SCOPE_BYTES)
+_MOST_BYTES = (MAX_KEY_BYTES, MAX_BYTES, MAX_SCOPE_BYTES)
 """The bytes that a key, a text and a scope may have."""
 _CHECKS: tuple[tuple[str, Callable[[str], object]], ...] = (
-    ("key", document_inputs.stored_key),
+    ("key", stored_key),
     ("text", to_bytes),
-    ("scope", document_inputs.stored_scope),
+    ("scope", stored_scope),
 )
 """The names of the columns, and what raises DocumentError for a value that cannot be stored."""
 
@@ -230,7 +230,7 @@ def join_key(*columns: str | Column) -> Column:
     """
     slash = F.lit("/")
     first, *others = [_escaped(F.col(c) if isinstance(c, str) else c) for c in columns]
-    return F.concat(first, *(part for other in others for part in (slash, other)))
+    return F.concat(first, *(each for other in others for each in (slash, other)))
 
 
 def split_key(key: str | Column) -> Column:

@@ -14,6 +14,7 @@ from pyspark.sql import (
     functions as F,  # noqa: N812 - the name that PySpark's users know
 )
 
+from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.errors import ConfigurationError, suggest_settings
 from textsim_db.results import Refusal
 from textsim_db.settings.check_values import check_count
@@ -37,7 +38,6 @@ from textsim_db.spark.stage_3_results import (
     PAIR_COLUMNS,
     ResultTask,
 )
-from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.text.stop_words import with_lists
 
 log = logging.getLogger(__name__)

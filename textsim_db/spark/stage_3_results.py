@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.linkages import groups, removals
 from textsim_db.cluster.spanning_forest import Ids
@@ -22,7 +23,6 @@ from textsim_db.settings.named_values import Linkage
 from textsim_db.spark.columns import accept
 from textsim_db.spark.packed_rows import load
 from textsim_db.text.hashing import part_of_scope
-from textsim_db.text.numba_compiler import Int64Array
 
 PAIR_COLUMNS = "a string, b string, similarity double"
 CLUSTER_COLUMNS = "keys array<string>, weakest double, kept string"

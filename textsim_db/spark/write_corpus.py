@@ -5,7 +5,9 @@ An existing corpus with documents gets them directly.
 
 The survey counts the rows, and refuses two rows of one key. The hidden name follows from the name, the
 settings and the documents. So if a call of write() dies, a second call with the same arguments finds
-the corpus and goes on. A call with other arguments, a rebuild and `textsim dedupe` drop it.
+the corpus and goes on. A call with other arguments, a rebuild and `textsim dedupe` drop it. The driver
+holds the lock of the hidden name. Tasks write with the transactions of add_many(), and a task that runs
+again knows stored documents by their keys.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pyspark.sql import (
 )
 from sqlalchemy import Engine
 
+from textsim_db.base.run_ahead import MAX_WEIGHT
 from textsim_db.corpus.database import connect
 from textsim_db.db import stored_corpus
 from textsim_db.db.connections import Cursor
@@ -53,10 +56,9 @@ from textsim_db.spark import read_corpus
 from textsim_db.spark.columns import FrameColumns
 from textsim_db.spark.read_corpus import Target
 from textsim_db.spark.write_task import OUTPUT, WriteTask, task_into_existing, task_into_hidden
-from textsim_db.text.run_ahead import MAX_WEIGHT
 from textsim_db.text.stop_words import with_lists
 from textsim_db.write.copy_corpus import Copy, CorpusCopier, NewIds
-from textsim_db.write.document_inputs import in_batches
+from textsim_db.write.input_batches import in_batches
 from textsim_db.write.prepare_batches import prepare
 from textsim_db.write.rebuild import TwinCheck, drop_replaced, lock_of_rebuilds, replace_corpus
 from textsim_db.write.remove_documents import remove_within

@@ -22,7 +22,7 @@ from textsim_db.spark.columns import accept
 from textsim_db.spark.packed_rows import record_batch
 from textsim_db.spark.read_corpus import Target
 from textsim_db.write import statements
-from textsim_db.write.document_inputs import in_batches
+from textsim_db.write.input_batches import in_batches
 from textsim_db.write.load_batches import ready_batches, write_or_retry
 from textsim_db.write.prepare_batches import ADDED, REPLACED
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.spanning_forest import FewLinks, Ids, Links, join, roots
 from textsim_db.compare.match_rule import Criterion
@@ -17,7 +18,6 @@ from textsim_db.measures.by_name import JACCARD
 from textsim_db.read.list_pairs import StoredHost
 from textsim_db.read.snapshot import snapshot
 from textsim_db.sync import statements
-from textsim_db.text.numba_compiler import Int64Array
 
 log = logging.getLogger(__name__)
 
@@ -100,8 +100,8 @@ def _find(store: Store, threshold: float, most: int) -> _Nodes:
         criterion = Criterion(JACCARD, threshold, for_merges=True)
         host = StoredHost(connection, store, criterion)
         few = FewLinks(most)
-        for part in Join(host, criterion).links():
-            few.add(part)
+        for links in Join(host, criterion).links():
+            few.add(links)
     links = few.links()
     classes = host.copies.classes
     firsts = host.copies.representatives[classes.owners()]

@@ -27,7 +27,7 @@ from textsim_db.sync.pieces import Piece, cut_keys, next_page, words_of
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.step_faults import StepFaults, Subject
 from textsim_db.text import languages
-from textsim_db.write.document_inputs import BATCH_DOCUMENTS
+from textsim_db.write.input_batches import BATCH_DOCUMENTS
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -132,7 +132,7 @@ class WorkerSources:
                 self.store(source.corpus_id)
             except RecipeError as error:
                 fault = str(error)
-        self.faults.refuse(source, fault)
+        self.faults.refuse(source.indexing, source.id, fault)
         return fault is None
 
 

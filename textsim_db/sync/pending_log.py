@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psycopg
 
 from textsim_db.db.connections import is_pooled, lend
-from textsim_db.db.engine import Connection, detach_connection, read_rows, transaction, wait_at_most
-from textsim_db.results import Activity, Failure, Metric, Refusal, ScopeStatus, Status, WorkerState
+from textsim_db.db.engine import Connection, detach_connection, read_rows, transaction
+from textsim_db.db.time_limits import wait_at_most
+from textsim_db.results import Failure, Metric, Refusal, ScopeStatus, Status, WorkerState
 from textsim_db.sync import statements
 from textsim_db.sync.worker_state import POLL_SECONDS, SLICE_SECONDS, Stop, WorkerSettings
 
@@ -175,14 +176,12 @@ def postpone(connection: Connection, piece: Piece, keys: Sequence[str], tries: i
     connection.execute(statements.POSTPONE, parameters)
 
 
-def failures(store: Store, last: int | None = None) -> list[Failure]:
-    rows = read_rows(store.engine, store.corpus.statement(statements.FAILURES), [last])
-    return [Failure(*row) for row in reversed(rows)]
-
-
-def retry_failures(store: Store) -> int:
+def failures(store: Store, last: int | None = None, retry: bool = False) -> list[Failure]:
     with transaction(store.engine) as connection:
-        return connection.execute(statements.RETRY_FAILURES, [store.corpus.id]).rowcount
+        rows = connection.execute(store.corpus.statement(statements.FAILURES), [last]).fetchall()
+        if retry:
+            connection.execute(statements.RETRY_FAILURES, [store.corpus.id])
+    return [Failure(*row) for row in reversed(rows)]
 
 
 SPLIT_TRIES = 3
@@ -208,18 +207,14 @@ def set_aside(engine: Engine, entry: LogEntry) -> bool:
 
 
 def status(store: Store) -> Status:
-    (row,) = read_rows(store.engine, statements.STATUS, [store.corpus.name])
+    statement = store.corpus.statement(statements.STATUS)
+    (row,) = read_rows(store.engine, statement, [store.corpus.name])
     return Status(*row)
 
 
 def scopes(store: Store, scope: str | None) -> list[ScopeStatus]:
     rows = read_rows(store.engine, statements.SCOPES, [store.corpus.name, scope])
     return [ScopeStatus(*row) for row in rows]
-
-
-def activity(store: Store) -> Activity:
-    (row,) = read_rows(store.engine, store.corpus.statement(statements.ACTIVITY))
-    return Activity(*row)
 
 
 def metrics(engine: Engine) -> list[Metric]:

@@ -9,14 +9,14 @@ from typing import Self
 import psycopg
 from psycopg import errors as pg
 
+from textsim_db.base.run_ahead import MAX_WEIGHT
 from textsim_db.db.engine import transaction
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.sync import read_source, statements
 from textsim_db.sync.read_source import SourceRows, StoredSource
 from textsim_db.sync.step_faults import Subject
-from textsim_db.text.run_ahead import MAX_WEIGHT
-from textsim_db.write.document_inputs import BATCH_DOCUMENTS
+from textsim_db.write.input_batches import BATCH_DOCUMENTS
 
 SOURCE_PATIENCE = "100ms"
 """How long a piece that holds locks waits for another lock, such as the lock of a key being added.
@@ -64,8 +64,8 @@ class Piece:
     def subject(self) -> Subject:
         return words_of(self.corpus.id) if self.source is None else self.source.indexing
 
-    def part(self, keys: list[str], is_last: bool) -> Self:
-        """Return a piece with some of the keys; the entries belong to the last part."""
+    def with_keys(self, keys: list[str], is_last: bool) -> Self:
+        """Return a piece with some of the keys; the entries belong to the last of them."""
         return replace(self, keys=keys, entries=self.entries if is_last else ())
 
     def cut(self) -> Iterator[Self]:
@@ -80,13 +80,13 @@ class Piece:
         except _OF_ROWS:
             if len(self.keys) > 1:
                 middle = len(self.keys) // 2
-                yield from self.part(self.keys[:middle], is_last=False).cut()
-                yield from self.part(self.keys[middle:], is_last=True).cut()
+                yield from self.with_keys(self.keys[:middle], is_last=False).cut()
+                yield from self.with_keys(self.keys[middle:], is_last=True).cut()
                 return
         whole = replace(self, rows=rows)
-        parts = list(cut_keys(self.keys, sizes, self.source))
-        for i, keys in enumerate(parts):
-            yield whole.part(keys, i == len(parts) - 1)
+        lists = list(cut_keys(self.keys, sizes, self.source))
+        for i, keys in enumerate(lists):
+            yield whole.with_keys(keys, i == len(lists) - 1)
 
     def read_rows(self, source: StoredSource) -> SourceRows:
         with read_source.reading(self.store.engine, source) as connection:
@@ -108,16 +108,16 @@ def cut_keys(
     """Cut keys into lists for one transaction each; without keys, yield an empty list."""
     is_inline = source is not None and source.mode == "inline"
     most = INLINE_DOCUMENTS if is_inline else BATCH_DOCUMENTS
-    part: list[str] = []
+    chosen: list[str] = []
     size = 0
     for key in keys:
-        part.append(key)
+        chosen.append(key)
         size += sizes.get(key, 0)
-        if len(part) >= most or size >= MAX_WEIGHT:
-            yield part
-            part, size = [], 0
-    if part or not keys:
-        yield part
+        if len(chosen) >= most or size >= MAX_WEIGHT:
+            yield chosen
+            chosen, size = [], 0
+    if chosen or not keys:
+        yield chosen
 
 
 def next_page(after: str | None) -> dict[str, object]:

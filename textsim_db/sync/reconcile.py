@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 
+from textsim_db.base.run_ahead import ahead
 from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
@@ -17,7 +18,6 @@ from textsim_db.sync.cut_pieces import document_keys, sweep_table
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.step_faults import StepFaults
-from textsim_db.text.run_ahead import ahead
 from textsim_db.write.prepare_batches import ADDED, EXTENDED, REPLACED
 
 _KINDS = {ADDED: "missing", REPLACED: "different", EXTENDED: "different"}

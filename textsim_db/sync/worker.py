@@ -10,7 +10,8 @@
 
 Each change goes through the stages in this order, each stage once; updates of clusters do not hold up
 the next piece. When the server fails or a corpus is rebuilt, the worker releases its entries and starts
-again with a claim.
+again with a claim. An error while a piece is written drops all claimed pieces, because a later piece of
+the same entries would delete them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import errors as pg
 
+from textsim_db.base.run_ahead import ahead
 from textsim_db.db.cancellation import LentConnections
 from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.engine import database_errors, is_lost, is_trouble, read_rows
@@ -43,7 +45,6 @@ from textsim_db.sync.report_worker import Watch
 from textsim_db.sync.step_faults import StepFaults
 from textsim_db.sync.upkeep import ExpiredDocuments, OutdatedClusters, ReplacedCorpora
 from textsim_db.sync.worker_state import POLL_SECONDS, Progress, Stop, WorkerSettings, WorkReport
-from textsim_db.text.run_ahead import ahead
 from textsim_db.write.vacuum_loads import settle
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from textsim_db.errors import ConfigurationError
-from textsim_db.results import IDLE, ChangeReport
+from textsim_db.results import ChangeReport
+from textsim_db.results.states import IDLE
 from textsim_db.settings.check_values import as_float, check_callable, is_number
 
 POLL_SECONDS = 0.025

@@ -10,16 +10,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from textsim_db.settings.named_values import Shingle
-from textsim_db.text.numba_compiler import (
+from textsim_db.base.numba_compiler import (
     BoolArray,
     HashArray,
     Int64Array,
     inlined_kernel,
     kernel,
 )
+from textsim_db.settings.named_values import Shingle
 from textsim_db.text.shingles import array_elements, find_shingles
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 
 FEWEST_SAMPLED = 100
 """A sample of fewer documents does not show which shingles are boilerplate."""

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.text.numba_compiler import (
+from textsim_db.base.numba_compiler import (
     BoolArray,
     ByteArray,
     Int32Array,

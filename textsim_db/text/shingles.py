@@ -9,6 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import (
+    ByteArray,
+    HashArray,
+    Int32Array,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+    longest,
+)
 from textsim_db.settings.named_values import Shingle
 from textsim_db.text.hashing import (
     PADDING,
@@ -27,18 +36,9 @@ from textsim_db.text.hashing import (
     seeded,
 )
 from textsim_db.text.nfkc import SPACE, SPACELESS, Tables, is_ascii, tables
-from textsim_db.text.numba_compiler import (
-    ByteArray,
-    HashArray,
-    Int32Array,
-    Int64Array,
-    inlined_kernel,
-    kernel,
-    longest,
-)
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, tokenize
-from textsim_db.text.utf8 import Utf8, copy_span, decode, same_spans
+from textsim_db.text.tokens import tokenize
+from textsim_db.text.utf8 import Tokens, Utf8, copy_span, decode, same_spans
 
 
 class _Kept(NamedTuple):

@@ -11,19 +11,19 @@ from functools import lru_cache
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import (
+    BoolArray,
+    Int64Array,
+    kernel,
+)
 from textsim_db.errors import ConfigurationError, install_extra, suggestion
 from textsim_db.settings.check_values import several_items
 from textsim_db.settings.corpus_settings import AUTO, CorpusConfig, CorpusSettings, WordsByLanguage
 from textsim_db.settings.named_values import GuardRules, check_guards, listed
 from textsim_db.text.guard_lines import is_counted
-from textsim_db.text.numba_compiler import (
-    BoolArray,
-    Int64Array,
-    kernel,
-)
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, tokenize
-from textsim_db.text.utf8 import WordTable, number_of_span, word_table
+from textsim_db.text.tokens import tokenize
+from textsim_db.text.utf8 import Tokens, WordTable, number_of_span, word_table
 
 
 def with_lists(settings: CorpusSettings) -> CorpusSettings:

@@ -10,6 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import (
+    BoolArray,
+    ByteArray,
+    Int32Array,
+    Int64Array,
+    inlined_kernel,
+    kernel,
+)
 from textsim_db.text.hashing import (
     SPREAD,
     HashTable,
@@ -28,17 +36,9 @@ from textsim_db.text.nfkc import (
     prepare_pieces,
     tables,
 )
-from textsim_db.text.numba_compiler import (
-    BoolArray,
-    ByteArray,
-    Int32Array,
-    Int64Array,
-    inlined_kernel,
-    kernel,
-)
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, split_with_places
-from textsim_db.text.utf8 import Utf8, concatenate, same_spans
+from textsim_db.text.tokens import split_with_places
+from textsim_db.text.utf8 import Tokens, Utf8, concatenate, same_spans
 
 
 def word_numbers(tokens: Tokens) -> Int32Array:
@@ -169,23 +169,6 @@ def _normalize_with_places(
 
 def is_spaceless(word: str) -> bool:
     return bool(tables().kind[ord(word[0])] == SPACELESS)
-
-
-FEWEST_WORDS = 100
-"""The words of a text from which on the longer shingle of a spaceless script fits; titles have fewer."""
-
-
-def shingle_of_script(words: Sequence[str]) -> str | None:
-    """Return the shingle for long texts of these words, if most are of spaceless scripts.
-
-    A pair falls below a threshold by about as many changes as with "word:3" in other scripts: a word has
-    some two characters in Chinese and Japanese, and some four letters in Thai.
-    """
-    spaceless = [word[0] for word in words if is_spaceless(word)]
-    if 2 * len(spaceless) <= len(words):
-        return None
-    alphabetic = sum(1 for letter in spaceless if letter < "\u2e80")  # Thai, Lao, Khmer, Myanmar
-    return "word:8" if 2 * alphabetic > len(spaceless) else "word:6"
 
 
 @lru_cache(maxsize=4096)

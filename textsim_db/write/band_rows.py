@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.db.binary_format import array
 from textsim_db.db.binary_rows import COPY_HEADER, COPY_TRAILER, copy_bands
 from textsim_db.db.connections import Cursor
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.sketch.ragged import Buckets, Ragged, in_parts
-from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.write import statements
 from textsim_db.write.prepare_batches import Batch
 

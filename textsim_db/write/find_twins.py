@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare.jaccard import Rows, concatenated, jaccard_pairs
 from textsim_db.compare.match_rule import (
@@ -50,7 +51,6 @@ from textsim_db.sketch.ragged import (
     offsets_of,
 )
 from textsim_db.sketch.sketch_texts import buckets_of
-from textsim_db.text.numba_compiler import Int64Array
 from textsim_db.write import statements
 from textsim_db.write.prepare_batches import Batch
 

@@ -14,8 +14,8 @@ from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, JudgementExists, TextsimError
 from textsim_db.files.arrow_results import ResultColumns, columns_of
 from textsim_db.results import DoubtfulPair, Judgement
+from textsim_db.text.keys import stored_key, stored_note
 from textsim_db.write import statements
-from textsim_db.write.document_inputs import stored_key, stored_note
 
 TextHashes = tuple[str | None, str | None]
 """The hashes of the normal forms of two documents; None: any text."""

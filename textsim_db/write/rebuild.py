@@ -5,6 +5,12 @@ While it is built anew, the old corpus stays in use:
 lock against other rebuilds -> new corpus under a temporary name -> copy everything
 -> copy the changes made meanwhile, until they are few -> while writers wait: copy the last changes,
 move attached tables and tracked clusters, take the name -> drop the old corpus
+
+An advisory lock protects the temporary name: if the process dies, the next rebuild drops that corpus.
+Rows that change meanwhile are known by their xmin. A writer that waited for the last transaction has
+computed signatures of the old kind, so a trigger on the old table raises an error. Another advisory lock
+for each corpus excludes a second rebuild, and track() shares it. `origin` tells a rebuilt corpus from a
+new corpus of the same name.
 """
 
 from __future__ import annotations
@@ -24,17 +30,11 @@ import psycopg
 from psycopg import errors as pg
 
 from textsim_db.db import stored_corpus
-from textsim_db.db.engine import (
-    Connection,
-    autocommit,
-    is_lost,
-    read_rows,
-    transaction,
-    wait_at_most,
-)
+from textsim_db.db.engine import Connection, autocommit, is_lost, read_rows, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.db.time_limits import wait_at_most
 from textsim_db.errors import (
     ConfigurationError,
     CorpusBusy,

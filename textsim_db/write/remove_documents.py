@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, LiteralString
 
 from psycopg import errors as pg
 
+from textsim_db.base.run_ahead import cut
 from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, configuration_errors, read_rows, transaction
 from textsim_db.db.retries import Attempts, WriterAttempts
@@ -16,9 +17,9 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import CorpusBusy, CorpusChanged
 from textsim_db.results import ForgetReport
-from textsim_db.text.run_ahead import cut
+from textsim_db.text.keys import possible_keys
 from textsim_db.write import statements
-from textsim_db.write.document_inputs import BATCH_DOCUMENTS, possible_keys
+from textsim_db.write.input_batches import BATCH_DOCUMENTS
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -46,12 +47,12 @@ def remove_within(cursor: Cursor, corpus: StoredCorpus, keys: list[str]) -> int:
 def _remove_or_retry(store: Store, keys: list[str]) -> int:
     """Remove documents, in halves if that takes too long; return how many were removed."""
     removed = 0
-    for attempt in WriterAttempts(store, keys):
+    for attempt in WriterAttempts(store.engine, store.corpus.id, keys):
         with attempt:
             with transaction(store.engine) as connection:
                 attempt.queue(connection)
-                part = keys[attempt.part]
-                attempt.results.append(remove_within(connection.cursor(), store.corpus, part))
+                chosen = keys[attempt.slice]
+                attempt.results.append(remove_within(connection.cursor(), store.corpus, chosen))
             removed += max(attempt.results)
     return removed
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from psycopg import errors as pg
 
+from textsim_db.base.numba_compiler import BoolArray, Int64Array
 from textsim_db.db import binary_rows
 from textsim_db.db.binary_format import TIMESTAMPTZ, Parameter, array, load_int8_array
 from textsim_db.db.connections import Cursor
@@ -19,7 +20,6 @@ from textsim_db.errors import DatabaseError
 from textsim_db.results import Match, Outcome
 from textsim_db.sketch.ragged import in_parts
 from textsim_db.sketch.sketch_texts import buckets_of
-from textsim_db.text.numba_compiler import BoolArray, Int64Array
 from textsim_db.write import statements
 from textsim_db.write.band_rows import (
     band_rows,

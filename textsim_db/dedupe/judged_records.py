@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from textsim_db.cluster.pair_groups import JudgedPairs, groups_judged_same
 from textsim_db.compare.match_rule import is_stale
-from textsim_db.corpus.removal_summary import AnyDocument, Removal
+from textsim_db.dedupe.removal_summary import AnyDocument, Removal
 from textsim_db.errors import ConfigurationError
 from textsim_db.settings.named_values import Verdict
 from textsim_db.write.judge_pairs import TextHashes

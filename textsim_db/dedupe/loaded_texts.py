@@ -8,16 +8,17 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.base.free_memory import free_memory
+from textsim_db.base.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel
+from textsim_db.base.run_ahead import ahead
 from textsim_db.cluster.loaded_documents import LoadedDocuments, rows_of
 from textsim_db.compare.jaccard import Rows
-from textsim_db.db.word_cache import WordCache, distinct_missing
-from textsim_db.db.word_rows import part_of
 from textsim_db.files.records import in_temporary_folder
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.choose_common_shingles import learns
@@ -32,10 +33,9 @@ from textsim_db.text.hashing import (
     table_of,
     with_room,
 )
-from textsim_db.text.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel
-from textsim_db.text.run_ahead import ahead
-from textsim_db.text.tokens import Tokens
-from textsim_db.write.document_inputs import in_batches
+from textsim_db.text.utf8 import Tokens
+from textsim_db.text.word_cache import WordCache, distinct_missing
+from textsim_db.write.input_batches import in_batches
 from textsim_db.write.prepare_batches import Batch, learn_from_first, prepare, without_words
 
 log = logging.getLogger(__name__)
@@ -243,17 +243,6 @@ class LoadedTexts:
         )
 
 
-def free_memory() -> int:
-    """Return the bytes of memory that are free, or that files in the cache give back."""
-    free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    with suppress(OSError, StopIteration), open("/proc/meminfo") as file:
-        free = 1024 * int(next(line for line in file if "MemAvailable" in line).split()[1])
-    # A container may have less; without a limit the file says "max".
-    with suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max") as file:
-        free = min(free, int(file.read()))
-    return free
-
-
 class _StoredTexts(NamedTuple):
     """The rows of stored texts, and after them those of documents that are being added."""
 
@@ -336,9 +325,9 @@ class _Words:
         """Return the id of each word, 0 for a word with the hash of another word: (words,)."""
         ids = self._cache.find(tokens)
         if not ids.all():
-            words = part_of(tokens, distinct_missing(tokens, ids))
+            words = tokens.take(distinct_missing(tokens, ids))
             first = len(self._cache) + 1
             self._cache.add(words, np.arange(first, first + len(words.hashes), dtype=np.int32))
             missing = np.flatnonzero(ids == 0)
-            ids[missing] = self._cache.find(part_of(tokens, missing))
+            ids[missing] = self._cache.find(tokens.take(missing))
         return ids

@@ -14,7 +14,7 @@ from textsim_db.cluster.linkages import Ranked
 from textsim_db.cluster.spanning_forest import joined_links
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.corpus.arguments import checked_count
-from textsim_db.corpus.loaded_texts import LoadedTexts, key_of
+from textsim_db.dedupe.loaded_texts import LoadedTexts, key_of
 from textsim_db.errors import DocumentError, suggest_settings
 from textsim_db.files.read_frame import ArrowTable
 from textsim_db.files.several_texts import KeyedTexts, keyed_texts

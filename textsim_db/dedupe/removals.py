@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from textsim_db.base.numba_compiler import BoolArray, Int64Array
 from textsim_db.cluster import linkages
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.keep_rule import Preference
@@ -22,14 +23,14 @@ from textsim_db.cluster.loaded_documents import LoadedDocuments
 from textsim_db.cluster.pair_groups import JudgedPairs, judged_groups
 from textsim_db.cluster.spanning_forest import Ids, Links, joined_links
 from textsim_db.compare.match_rule import Criterion, form_hash
-from textsim_db.corpus.judged_records import (
+from textsim_db.dedupe.judged_records import (
     JudgedDocument,
     JudgedDocuments,
     JudgedKeys,
     judgements_to_obey,
 )
-from textsim_db.corpus.loaded_texts import KeyedText, LoadedTexts, key_of
-from textsim_db.corpus.removal_summary import (
+from textsim_db.dedupe.loaded_texts import KeyedText, LoadedTexts, key_of
+from textsim_db.dedupe.removal_summary import (
     AnyDocument,
     Likeness,
     Removal,
@@ -38,7 +39,7 @@ from textsim_db.corpus.removal_summary import (
     similar_scopes,
     summarize,
 )
-from textsim_db.corpus.stored_matches import (
+from textsim_db.dedupe.stored_matches import (
     StoredMatches,
     documents_with_keys,
     form_in,
@@ -48,7 +49,6 @@ from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import AddReport
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
 from textsim_db.settings.named_values import Linkage, check_linkage
-from textsim_db.text.numba_compiler import BoolArray, Int64Array
 from textsim_db.text.stop_words import with_lists
 
 if TYPE_CHECKING:
@@ -133,24 +133,27 @@ class Deduplication:
         """Return how many documents are removed because of a document of a corpus."""
         return sum(isinstance(removal.kept, StoredDocument) for removal in self.removals)
 
+    def links(self) -> list[Removal]:
+        """Return the documents that are in a cluster, and not the first one that it keeps."""
+        return [*self.removals, *self.also_kept]
+
     def cluster_sizes(self) -> dict[AnyDocument, int]:
         """Return the size of each cluster by its kept document; those of corpora come last."""
         recounted = set(self.recounted)
         joined: Counter[AnyDocument] = Counter()
-        for number, kept, _ in (*self.removals, *self.also_kept):
+        for number, kept, _ in self.links():
             joined[kept] += number not in recounted
         order = sorted(joined, key=lambda kept: (isinstance(kept, StoredDocument), kept))
         return {kept: joined[kept] + self.sizes.get(kept, 1) for kept in order}
 
     def annotations(self) -> dict[str, list[Any]]:
         """Return the values of each document by the names of ANNOTATION; None for a missing one."""
-        links = [*self.removals, *self.also_kept]
         cluster: list[int | None] = [None] * self.documents
         size = [1] * self.documents
         similarity: list[float | None] = [None] * self.documents
         sizes = self.cluster_sizes()
         names = {kept: place for place, kept in enumerate(sizes, start=1)}
-        for number, kept, value in links:
+        for number, kept, value in self.links():
             cluster[number], size[number], similarity[number] = names[kept], sizes[kept], value
             if isinstance(kept, int):
                 cluster[kept], size[kept] = names[kept], sizes[kept]

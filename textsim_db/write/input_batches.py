@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from itertools import chain
-from numbers import Integral
 from typing import Any
-from uuid import UUID
 
-from textsim_db.errors import ConfigurationError, DocumentError
+from textsim_db.base.run_ahead import cut
+from textsim_db.errors import ConfigurationError
 from textsim_db.files.read_frame import (
     ArrowTable,
     ColumnNames,
@@ -20,81 +18,7 @@ from textsim_db.files.read_frame import (
     joined,
 )
 from textsim_db.settings.check_values import several_items
-from textsim_db.text.run_ahead import cut
-from textsim_db.text.storable_text import is_null, wrong_value
-
-MAX_KEY_BYTES = 1000
-MAX_SCOPE_BYTES = 200
-MAX_NOTE_BYTES = 10_000
-_EXPECTED = "str, an integer or a UUID"
-
-
-def stored_key(key: object) -> str:
-    """Return a key as it is stored; raise DocumentError if it cannot be stored."""
-    return _stored(key, "key", MAX_KEY_BYTES)
-
-
-def stored_scope(scope: object) -> str:
-    """Return a scope as it is stored; raise DocumentError if it cannot be stored."""
-    if type(scope) is not str and is_null(scope):
-        raise DocumentError("the scope is missing; documents of a scoped corpus have one")
-    return _stored(scope, "scope", MAX_SCOPE_BYTES)
-
-
-def _stored(value: object, noun: str, most: int) -> str:
-    if type(value) is str and value.isascii() and len(value) <= most and "\0" not in value:
-        return value
-    if not isinstance(value, str):
-        if isinstance(value, bool) or not isinstance(value, Integral | UUID):
-            raise wrong_value(value, noun, _EXPECTED)
-        if isinstance(value, Integral) and abs(int(value)) >= 10**most:
-            raise DocumentError(f"the {noun} is longer than {most} digits")
-        value = str(value) if isinstance(value, UUID) else str(int(value))
-    return _encodable(value, noun, most)
-
-
-def _encodable(text: str, noun: str, most: int) -> str:
-    """Return a text of at most this many bytes; raise DocumentError if it cannot be stored."""
-    try:
-        data = text.encode()
-    except UnicodeEncodeError:
-        raise DocumentError(f"the {noun} has a lone surrogate") from None
-    if b"\0" in data:
-        raise DocumentError(f"the {noun} has a NUL character")
-    if len(data) > most:
-        raise DocumentError(f"the {noun} is {len(data)} bytes long; at most {most} are possible")
-    return text
-
-
-def stored_note(note: object, noun: str = "note") -> str:
-    """Return the note or source of a judgement; raise DocumentError if it cannot be stored."""
-    if not isinstance(note, str):
-        raise wrong_value(note, noun, "str")
-    return _encodable(note, noun, MAX_NOTE_BYTES)
-
-
-def possible_key(key: object) -> str | None:
-    """Return a key as it is stored, None if it cannot be the key of a document."""
-    with suppress(DocumentError):
-        return stored_key(key)
-    return None
-
-
-def possible_keys(keys: Iterable[object]) -> Iterator[str]:
-    """Yield the keys that documents can have; raise DocumentError for a key of a wrong type."""
-    for key in keys:
-        if isinstance(key, bool) or not isinstance(key, str | Integral | UUID):
-            raise wrong_value(key, "key", _EXPECTED)
-        stored = possible_key(key)
-        if stored is not None:
-            yield stored
-
-
-Key = str | int | UUID
-"""The types of a key; a key is stored as its text."""
-
-Scope = str | int | UUID
-"""The types of a scope; a scope is stored as its text."""
+from textsim_db.text.keys import Key, Scope
 
 _BYTES = bytes | bytearray | memoryview
 

@@ -1,0 +1,13 @@
+"""Numbers as people read them: a similarity, and a count with its noun."""
+
+from __future__ import annotations
+
+
+def similarity(value: float) -> str:
+    """Return a similarity with four decimals; only an exact 1 is shown as 1.0000."""
+    return "0.9999" if 0.99995 <= value < 1 else f"{value:.4f}"
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun, in the plural unless it is 1."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
