@@ -212,7 +212,7 @@ def test_clusters_of_another_linkage_keep_their_ids(server: Server, release: Rel
 def test_an_upgrade_makes_no_other_transaction_the_victim_of_a_deadlock(
     server: Server, release: Release
 ) -> None:
-    """Such as one that reads a document before its corpus, and readers of a view."""
+    """One transaction reads a document before its corpus; another one reads a view."""
     with server.database(UTF8) as url, psycopg.connect(url) as user:
         release.call("textsim_db", "install", url)
         with psycopg.connect(url, autocommit=True) as connection:
