@@ -20,7 +20,7 @@ import textsim_db as ts
 from scripts.write_reference import each_command
 from tests.support.commands import NEWS, Textsim
 from textsim_db.cli import logs
-from textsim_db.cli.app import _WITHOUT_JSON
+from textsim_db.cli.commands import _WITHOUT_JSON
 from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
 

@@ -10,6 +10,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from textsim_db.results import Region
 
 COLUMNS = "key, share, in_text, words_in_text, in_document, words_in_document, passages"
 
@@ -20,7 +21,7 @@ def in_sql(connection: Connection, text: str, **named: Any) -> list[tuple[Any, .
     return connection.execute(query.encode(), {"text": text, **named}).fetchall()
 
 
-def as_in_sql(region: ts.Region) -> tuple[Any, ...]:
+def as_in_sql(region: Region) -> tuple[Any, ...]:
     runs = [
         {"words": p.words, "in_text": p.in_text, "in_document": p.in_document}
         for p in region.passages

@@ -1,7 +1,7 @@
-"""Quotations: the words of a quotation and of a source in, its verdict, places and differences out.
+"""Quotations: the words of a quotation and of a document in, its verdict, places and differences out.
 
-The place of a piece is the run of the source with the fewest edits, by a fitting alignment: an edit
-inserts, deletes or replaces a word, and both ends of the source are free. Ties go to the run with the
+The place of a piece is the run of the document with the fewest edits, by a fitting alignment: an edit
+inserts, deletes or replaces a word, and both ends of the document are free. Ties go to the run with the
 earliest end, then to the run with the latest start. So a place begins and ends with a word of the
 piece. Sellers, "The theory and computation of evolutionary distances: pattern recognition", 1980. In SQL
 49_quotations.sql does the same, and finds the windows that can hold a place first.
@@ -34,7 +34,7 @@ _BEST_FIRST: tuple[QuotationVerdict, ...] = ("exact", "pieces", "altered", "abse
 
 
 class Original(NamedTuple):
-    """The text of a source, and the places of its words."""
+    """The text of a document, and the places of its words."""
 
     text: str
     places: WordPlaces
@@ -47,18 +47,18 @@ class Original(NamedTuple):
         return " ".join(symbols(self.text, start, end))
 
 
-class Source(NamedTuple):
-    """The words of a source, as numbers."""
+class DocumentWords(NamedTuple):
+    """The words of a document, as numbers."""
 
     numbers: Int32Array
     number_of: Mapping[str, int]
-    """The numbers of the words of a quotation; those that are left out are in no source."""
+    """The numbers of the words of a quotation; those that are left out are in no document."""
     texts_of: Callable[[list[int]], list[str]]
     original: Original | None = None
     guard_words: Collection[str] = ()
 
     @classmethod
-    def of(cls, words: Sequence[str], original: Original) -> Source:
+    def of(cls, words: Sequence[str], original: Original) -> DocumentWords:
         number_of: dict[str, int] = {}
         numbers = [number_of.setdefault(word, len(number_of)) for word in words]
         texts = list(number_of)
@@ -84,15 +84,15 @@ class Source(NamedTuple):
 
 class _PieceAt(NamedTuple):
     first: int
-    """The words of the source before the piece."""
+    """The words of the document before the piece."""
     last: int
-    """The words of the source up to its end."""
+    """The words of the document up to its end."""
     edits: int
 
 
-def verdict_on(readings: Sequence[Reading], source: Source) -> Quotation:
+def verdict_on(readings: Sequence[Reading], document: DocumentWords) -> Quotation:
     """Return the verdict on a quotation by its best reading; of equals, by the first."""
-    return best(_verdict_on_reading(reading, source) for reading in readings)
+    return best(_verdict_on_reading(reading, document) for reading in readings)
 
 
 def best(quotations: Iterable[Quotation]) -> Quotation:
@@ -100,8 +100,8 @@ def best(quotations: Iterable[Quotation]) -> Quotation:
     return min(quotations, key=lambda each: (_BEST_FIRST.index(each.verdict), -(each.share or 0.0)))
 
 
-def _verdict_on_reading(reading: Reading, source: Source) -> Quotation:
-    places = list(_places(reading.words, source))
+def _verdict_on_reading(reading: Reading, document: DocumentWords) -> Quotation:
+    places = list(_places(reading.words, document))
     edits = sum(
         len(words) if place is None else place.edits
         for words, place in zip(reading.words, places, strict=True)
@@ -116,19 +116,19 @@ def _verdict_on_reading(reading: Reading, source: Source) -> Quotation:
     for words, spans, signs, place, in_text in columns:
         characters = spans[0][0], spans[-1][1]
         if place is None:
-            kinds = (*source.kinds(words, []), *numerals_and_units(words, []))
+            kinds = (*document.kinds(words, []), *numerals_and_units(words, []))
             differences.append(QuotationDifference(in_text, " ".join(words), None, "", kinds))
             pieces.append(QuotedPiece(in_text, len(words), None, 0, "", (), *characters))
             continue
-        left_out = source.words(end, place.first) if pieces else []
-        kinds = (*source.kinds([], left_out), *numerals_and_units([], left_out))
+        left_out = document.words(end, place.first) if pieces else []
+        kinds = (*document.kinds([], left_out), *numerals_and_units([], left_out))
         size = place.last - place.first
         span: tuple[int, int] | tuple[None, None] = (None, None)
         if place.edits:
-            differences += _differences(words, in_text, place, end, source)
-        if source.original is not None:
-            span = source.original.places.span(place.first, size)
-            theirs = source.original.signs(place.first, place.last)
+            differences += _differences(words, in_text, place, end, document)
+        if document.original is not None:
+            span = document.original.places.span(place.first, size)
+            theirs = document.original.signs(place.first, place.last)
             if signs != theirs and not place.edits:
                 differences.append(
                     QuotationDifference(in_text, signs, place.first, theirs, ("symbols",))
@@ -145,14 +145,14 @@ def _verdict_on_reading(reading: Reading, source: Source) -> Quotation:
     return Quotation(verdict, None, share, tuple(pieces), tuple(differences))
 
 
-def _places(pieces: Sequence[Sequence[str]], source: Source) -> Iterator[_PieceAt | None]:
+def _places(pieces: Sequence[Sequence[str]], document: DocumentWords) -> Iterator[_PieceAt | None]:
     """Yield the place of each piece after the piece before; None if it stands nowhere."""
     end = 0
     for words in pieces:
         if len(pieces) > 1 and len(words) < LEAST_WORDS_OF_PIECE:
             yield None
             continue
-        edits, first, last = _find_place(source.numbers_of(words), source.numbers[end:])
+        edits, first, last = _find_place(document.numbers_of(words), document.numbers[end:])
         if 10 * edits > 3 * len(words):
             yield None
         else:
@@ -161,16 +161,16 @@ def _places(pieces: Sequence[Sequence[str]], source: Source) -> Iterator[_PieceA
 
 
 @kernel
-def _find_place(piece: Int32Array, source: Int32Array) -> tuple[int, int, int]:
-    """Return the edits of the best run of the source, and the words before it and up to its end."""
+def _find_place(piece: Int32Array, document: Int32Array) -> tuple[int, int, int]:
+    """Return the edits of the best run of the document, and the words before it and up to its end."""
     words = len(piece)
     costs = np.arange(words + 1) * _EDIT
     edits, first, last = words, 0, 0
-    for end in range(1, len(source) + 1):
+    for end in range(1, len(document) + 1):
         diagonal = costs[0]
         costs[0] = -end
         for i in range(1, words + 1):
-            cost = diagonal if piece[i - 1] == source[end - 1] else diagonal + _EDIT
+            cost = diagonal if piece[i - 1] == document[end - 1] else diagonal + _EDIT
             diagonal = costs[i]
             costs[i] = min(cost, min(diagonal, costs[i - 1]) + _EDIT)
         fewest = -(-costs[words] >> 32)
@@ -185,14 +185,14 @@ def _differences(
     in_text: int,
     place: _PieceAt,
     earliest: int,
-    source: Source,
+    document: DocumentWords,
 ) -> Iterator[QuotationDifference]:
     """Yield the runs in which a piece and its place differ.
 
-    earliest: the words of the source up to the end of the piece before. A place begins and ends with a
+    earliest: the words of the document up to the end of the piece before. A place begins and ends with a
     word of the piece, so if the ends of the piece differ, the words next to the place are named.
     """
-    piece, run = source.numbers_of(words), source.numbers[place.first : place.last]
+    piece, run = document.numbers_of(words), document.numbers[place.first : place.last]
     runs = _different_runs(_edit_costs(piece, run), piece, run)
     for k, (first, last, low, high) in enumerate(runs):
         before = min(_CONTEXT, first - (runs[k - 1][1] if k else 0))
@@ -202,11 +202,11 @@ def _differences(
         if first == 0:
             low = max(earliest, low - (last - first))
         if last == len(words):
-            high = min(len(source.numbers), high + (last - first))
-        kinds = source.kinds(
-            words[first - before : last + after], source.words(low - before, high + after)
+            high = min(len(document.numbers), high + (last - first))
+        kinds = document.kinds(
+            words[first - before : last + after], document.words(low - before, high + after)
         )
-        theirs = source.words(low, high)
+        theirs = document.words(low, high)
         kinds += numerals_and_units(words[first:last], theirs)
         yield QuotationDifference(
             in_text + first, " ".join(words[first:last]), low, " ".join(theirs), tuple(kinds)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from textsim_db.compare.quotation_verdicts import Original, Source, best, verdict_on
+from textsim_db.compare.quotation_verdicts import DocumentWords, Original, best, verdict_on
 from textsim_db.compare.readings import Reading, readings_of
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
@@ -67,10 +67,10 @@ def _best_verdict(
     waiting = {i: row[4] for i, row in enumerate(rows) if row[3] is None}
     documents, offsets = stored_word_numbers([row[3] for row in rows], waiting, vocabulary)
     number_of = dict(zip(chain.from_iterable(pieces), numbers.tolist(), strict=True))
-    source = Source(documents, number_of, vocabulary.texts, None, config.guard_words)
+    searched = DocumentWords(documents, number_of, vocabulary.texts, None, config.guard_words)
     quotation = Quotation("absent")
     for row, start, end in zip(rows, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        own = source._replace(numbers=documents[start:end])
+        own = searched._replace(numbers=documents[start:end])
         verdict = verdict_on(readings, own)._replace(key=row[1])
         if best([quotation, verdict]) is verdict:
             quotation, chosen = verdict, own

@@ -1,4 +1,4 @@
-"""results: the objects that searches and writes return. Knows no database."""
+"""results: the objects that searches, writes and reports return. Knows no database."""
 
 from textsim_db.results.quotations import (
     Quotation as Quotation,
@@ -36,7 +36,6 @@ from textsim_db.results.rows import (
     Member as Member,
     Outcome as Outcome,
     Pair as Pair,
-    PartialMatch as PartialMatch,
     Passage as Passage,
     PassageList as PassageList,
     QueryMatch as QueryMatch,
@@ -45,8 +44,6 @@ from textsim_db.results.rows import (
     StoredKey as StoredKey,
 )
 from textsim_db.results.states import (
-    IDLE as IDLE,
-    Activity as Activity,
     CorpusSummary as CorpusSummary,
     Drift as Drift,
     Failure as Failure,
