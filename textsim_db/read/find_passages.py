@@ -125,7 +125,7 @@ def regions(
 
 def _search(
     store: Store, text: bytes, min_words: int, max_documents: int | None, part: int | None
-) -> tuple[Tokens, _Shared, list[CommonRun]]:
+) -> tuple[Tokens, _SharedPassages, list[CommonRun]]:
     """Return the words of a text, what it shares, and the runs whose documents were not read."""
     config, parts = store.corpus.config, part_only(part)
     tokens = tokens_without([text], config)
@@ -285,7 +285,7 @@ def contamination(
         yield Contamination(key, words, coverage, keys, located, common)
 
 
-class _Shared(NamedTuple):
+class _SharedPassages(NamedTuple):
     """The passages that a text shares with documents."""
 
     passages: list[Passage]
@@ -306,7 +306,9 @@ class _Shared(NamedTuple):
                 yield passages_of[key], self.text, self.documents[start:end]
 
 
-def _shared(store: Store, tokens: Tokens, candidates: CandidateRows, min_words: int) -> _Shared:
+def _shared(
+    store: Store, tokens: Tokens, candidates: CandidateRows, min_words: int
+) -> _SharedPassages:
     """Return what a text, given by its words, shares with candidates."""
     vocabulary = WordNumbers(store.dictionary)
     documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
@@ -320,4 +322,4 @@ def _shared(store: Store, tokens: Tokens, candidates: CandidateRows, min_words: 
     columns = (runs.words.tolist(), runs.in_text.tolist(), runs.in_document.tolist())
     passages = [Passage(*each) for each in zip(keys, *columns, strict=True)]
     passages.sort(key=lambda each: (-each.words, each.key, each.in_document))
-    return _Shared(passages, text, documents.keys, words, offsets)
+    return _SharedPassages(passages, text, documents.keys, words, offsets)

@@ -132,7 +132,7 @@ _WORDS_OF_UNITS = """
 mm cm dm m km ft yd mi mg g kg t lb lbs oz ml cl dl l gal pt s ms min h w kw kwh mw v mv a ma hz
 khz mhz ghz kb mb gb tb kib mib gib c f usd eur gbp jpy chf euro euros dollar dollars
 """
-UNITS = frozenset(_WORDS_OF_UNITS.split())
+COMPARED_UNITS = frozenset(_WORDS_OF_UNITS.split())
 """Units and currencies; such a word is a unit if the word in its place in the other text is one."""
 _KINDS = (
     dict.fromkeys(NUMERALS, "numerals")
@@ -164,7 +164,7 @@ def kinds_of_run(run: Sequence[tuple[str, str]], are_spaceless: bool) -> Iterabl
 def numerals_and_units(words: Iterable[str], others: Iterable[str]) -> list[str]:
     """Return the kinds of different words in two texts: numerals, and units if both texts have one."""
     kinds = []
-    for kind, names in (("numerals", NUMERALS), ("units", UNITS)):
+    for kind, names in (("numerals", NUMERALS), ("units", COMPARED_UNITS)):
         one, other = names.intersection(words), names.intersection(others)
         if one != other and ((one and other) or kind == "numerals"):
             kinds.append(kind)
@@ -183,7 +183,7 @@ def _kinds_of_words(one: str, other: str) -> set[str]:
             return {"numbers" if has_digit(one + other) else "numerals"}
         if len(one) == len(other) == 1 and (one + other).isascii() and (one + other).isalpha():
             return {"letters"}
-        if {one, other} <= UNITS:
+        if {one, other} <= COMPARED_UNITS:
             return {"units"}
         if {one, other} <= _GENERATIONS:
             return {"numerals"}
