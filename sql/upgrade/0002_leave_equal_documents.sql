@@ -92,4 +92,5 @@ DROP FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
     boolean, double precision, boolean, interval, double precision, integer, boolean, text[], text[]);
 DROP FUNCTION textsim._wake();
+DROP FUNCTION textsim._most_mates();
 DROP SEQUENCE textsim.last_notice;

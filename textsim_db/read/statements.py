@@ -99,16 +99,12 @@ EXACT_CANDIDATES_OF_MANY: Final = _of_many("""
         JOIN {document} e ON e.id = s.document_id
         WHERE textsim._is_candidate(
             s.shared, e.shingle_count, (%s::integer[])[s.query + 1], %s)""")
-# Texts of one template share their buckets, and most have guards of their own. So if few documents have
-# the guard of a query, they are looked for in its buckets, instead of all documents of the buckets.
 CANDIDATES_FOR_MERGES: Final = _of_many("""
         SELECT s.document_id, s.query
         FROM (
             SELECT b.document_id, q.query, count(*) AS shared
             FROM (
-                SELECT g.guard, array(
-                    SELECT m.id FROM {document} m WHERE m.guard = g.guard
-                    LIMIT textsim._most_mates() + 1) AS mates
+                SELECT g.guard, textsim._mates_{id}(g.guard) AS mates
                 FROM (SELECT DISTINCT unnest(%s::bigint[]) AS guard) g
                 OFFSET 0
             ) g
@@ -118,11 +114,10 @@ CANDIDATES_FOR_MERGES: Final = _of_many("""
             ) q ON q.guard = g.guard
             CROSS JOIN LATERAL (
                 SELECT r.document_id FROM {band} r
-                WHERE r.bucket = q.bucket AND cardinality(g.mates) > textsim._most_mates()
+                WHERE r.bucket = q.bucket AND g.mates IS NULL
                 UNION ALL
                 SELECT r.document_id FROM {band} r
                 WHERE r.bucket = q.bucket AND r.document_id = ANY (g.mates)
-                    AND cardinality(g.mates) <= textsim._most_mates()
             ) b
             GROUP BY b.document_id, q.query
         ) s
