@@ -162,53 +162,32 @@ BEGIN
         RETURN;
     END IF;
     own_count := coalesce(own_count, textsim._count_shingles(own_form, own_values, c.unit, c.shingle_length));
-    -- Each document is compared when its row is fetched. Only word shingles up to 3 are compared by word ids, and only
-    -- with documents that have them; the words of the text have no ids yet. To look for each shingle in a short text
-    -- takes a quarter of the time of its shingles. A single shingle may be shorter than others, and begin one.
+    -- Only word shingles up to 3 are compared by word ids, and only with documents that have them. To look for each
+    -- shingle in a short text takes a quarter of the time of its shingles. A single shingle may be shorter than others,
+    -- and begin one.
     FOR d IN EXECUTE format(
-            CASE WHEN has_numbers THEN 'SELECT k.*, NULL::bigint AS shared' ELSE $query$
-                WITH own AS MATERIALIZED (
-                    SELECT o.shingles, array(SELECT $13 || s || $13 FROM unnest(o.shingles) s) AS runs
-                    FROM (SELECT %2$s(textsim._stored_form($14, $15, $8), %3$s) AS shingles OFFSET 0) o)
-                SELECT k.*, (
-                    SELECT CASE WHEN $2 = 1 OR $2::bigint * length(f.body) > 300000
-                        THEN (
-                            SELECT count(DISTINCT s COLLATE "C")
-                            FROM unnest((SELECT o.shingles FROM own o)) t JOIN %5$s s ON s COLLATE "C" = t COLLATE "C")
-                        ELSE (
-                            SELECT count(*) FROM unnest((SELECT o.runs FROM own o)) s
-                            WHERE strpos(f.body COLLATE "C", s) > 0) END
-                    FROM (
-                        SELECT f.form, $13 || %4$s || $13 AS body
-                        FROM (
-                            SELECT coalesce(k.normal_form, textsim._normal_form_of_%1$s(k.word_ids)) AS form OFFSET 0
-                        ) f OFFSET 0) f) AS shared
-                $query$ END
-            || ' FROM textsim._candidates_%1$s($1, $2, $3, $4, $5, $6, $7, $8, $9) k '
-            'WHERE textsim._may_reach(k.shingle_count, $2, $10)',
-            c.id, CASE c.unit WHEN 'char' THEN 'textsim._char_shingles' ELSE 'textsim._shingles_of_form' END,
-            CASE c.unit WHEN 'char' THEN '$12' ELSE '$11, $12' END,
-            CASE c.unit WHEN 'char' THEN 'textsim._without_spaces(f.form)' ELSE 'f.form' END,
-            CASE c.unit WHEN 'char' THEN 'textsim._char_runs(f.form, $12)'
-                ELSE 'unnest(textsim._shingles_of_form(f.form, $11, $12))' END)
+            'SELECT k.*, ' || CASE WHEN has_numbers THEN 'k.normal_form'
+                ELSE 'coalesce(k.normal_form, textsim._normal_form_of_%1$s(k.word_ids))' END || ' AS form '
+            'FROM textsim._candidates_%1$s($1, $2, $3, $4, $5, $6, $7, $8, $9) k '
+            'WHERE textsim._may_reach(k.shingle_count, $2, $10)', c.id)
         USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form, of_siblings,
-            least_score, c.unit, c.shingle_length, edge, c.id, own_ids
+            least_score
     LOOP
         EXIT WHEN d.most_similar < last_score;
-        IF NOT has_numbers THEN
-            shared := d.shared;
-        ELSIF d.normal_form IS NULL THEN
+        IF d.form IS NULL THEN
             shared := textsim._count_shared_triples(coalesce(own_ids, d.own_numbers), d.word_ids, c.shingle_length);
         ELSE
             IF own_runs IS NULL THEN
-                own_shingles := textsim._shingles_of_form(
-                    textsim._stored_form(c.id, own_ids, own_form), c.unit, c.shingle_length);
+                own_form := textsim._stored_form(c.id, own_ids, own_form);
+                own_shingles := CASE c.unit WHEN 'char' THEN textsim._char_shingles(own_form, c.shingle_length)
+                    ELSE textsim._shingles_of_form(own_form, c.unit, c.shingle_length) END;
                 own_runs := array(SELECT edge || s || edge FROM unnest(own_shingles) s);
             END IF;
-            body := edge || d.normal_form || edge;
+            body := edge || CASE c.unit WHEN 'char' THEN textsim._without_spaces(d.form) ELSE d.form END || edge;
             shared := CASE WHEN own_count = 1 OR own_count::bigint * length(body) > 300000
-                THEN textsim._count_shared(
-                    own_shingles, textsim._shingles_of_form(d.normal_form, c.unit, c.shingle_length))
+                THEN textsim._count_shared(own_shingles, CASE c.unit
+                    WHEN 'char' THEN textsim._char_shingles(d.form, c.shingle_length)
+                    ELSE textsim._shingles_of_form(d.form, c.unit, c.shingle_length) END)
                 ELSE (SELECT count(*) FROM unnest(own_runs) s WHERE strpos(body COLLATE "C", s) > 0) END;
         END IF;
         score := textsim._ratio(shared, own_count, d.shingle_count);
