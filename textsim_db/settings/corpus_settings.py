@@ -184,7 +184,7 @@ class CorpusSettings:
         "Never merge texts that differ in one of these: numbers, negations, words, which are those of "
         "--guard-words, or content, which is all words but fillers, in their order. They still match, "
         "as siblings.",
-        "numbers,negations,words,content",
+        ",".join(Guard),
         flag="guard",
     )
     guard_words: str | Iterable[str] = _setting(
