@@ -85,14 +85,16 @@ def build() -> Path:
 def install(folder: Path) -> Path:
     """Install the packages of the example in JavaScript; return their folder, node_modules.
 
-    Raises LeftOut if npm or its registry is missing, and SystemExit if a package is not the one of the lock.
+    Raises LeftOut if npm or its registry is missing, and SystemExit if a package has another hash.
     """
     folder.mkdir()
     for name in ("package.json", LOCK.name):
         shutil.copy(LOCK.with_name(name), folder)
     if not shutil.which("node") or not (npm := shutil.which("npm")):
         raise LeftOut("node or npm is not installed")
-    command = [npm, "ci", "--ignore-scripts", "--prefer-offline", "--fetch-retries=1", "--no-audit"]
+    options = ("--ignore-scripts", "--prefer-offline", "--no-audit")
+    retries = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000")
+    command = [npm, "ci", *options, *retries]
     try:
         done = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, check=False, timeout=SECONDS
@@ -100,7 +102,7 @@ def install(folder: Path) -> Path:
     except subprocess.TimeoutExpired:
         raise LeftOut(f"npm reached no registry in {SECONDS:.0f} s") from None
     if "EINTEGRITY" in done.stderr:
-        raise SystemExit(f"error: a package is not the one of {LOCK.name}\n{done.stderr}")
+        raise SystemExit(f"error: a package has another hash than in {LOCK.name}\n{done.stderr}")
     if done.returncode:
         raise LeftOut(f"npm installs no packages\n{done.stderr}")
     return folder / "node_modules"

@@ -32,5 +32,6 @@ function resultTable({ fields, rows, affectedRows }) {
 
 function text(value) {
   if (value === null) return "NULL";
-  return typeof value === "object" ? JSON.stringify(value) : `${value}`;
+  const plain = (_, item) => (typeof item === "bigint" ? `${item}` : item);
+  return typeof value === "object" ? JSON.stringify(value, plain) : `${value}`;
 }
