@@ -27,7 +27,7 @@ BUILT = ROOT / ".playground"
 SECONDS = 60.0
 """After this time npm counts as one that reaches no registry."""
 PARTS = ("index.js", "chunk-*.js", "*.wasm", "pglite.data")
-"""What a browser loads of PGlite; other parts are extensions of PostgreSQL, and for node."""
+"""The files of PGlite that a browser loads; the others are extensions of PostgreSQL, or for node."""
 PAGE = "playground.md"
 
 

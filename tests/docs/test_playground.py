@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-import functools
-import http.server
 import random
 import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,9 +20,10 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from scripts import playground
 from tests.docs.page import ROOT
-from tests.support.browsers import CHROMIUM, DRIVER, PAGE_SECONDS, chromium
+from tests.support.browsers import CHROMIUM, DRIVER, chromium
 from tests.support.connections import Connection
 from tests.support.golden import TEXTS
+from tests.support.playground import SECONDS, open_playground, serving
 from tests.support.random_texts import random_text
 
 pytestmark = pytest.mark.more
@@ -61,33 +59,26 @@ def address(site: Path) -> Iterator[str]:
     if not (site / "playground" / "snapshot.bin").exists():
         pytest.skip("the site has no playground: npm is missing, or reaches no registry")
 
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None: ...
-
-    handler = functools.partial(Quiet, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/playground.html"
-        server.shutdown()
+    with serving(site) as served:
+        yield served
 
 
 @pytest.fixture(scope="module")
 def started(address: str) -> Iterator[webdriver.Chrome]:
     with chromium() as driver:
-        driver.set_script_timeout(2 * PAGE_SECONDS)
+        driver.set_script_timeout(SECONDS)
         yield driver
 
 
 @pytest.fixture
 def page(started: webdriver.Chrome, address: str) -> webdriver.Chrome:
     """The page, whose PostgreSQL has answered; a reload gives each test its own."""
-    started.get(address)
-    wait(started, lambda: started.find_element(By.CSS_SELECTOR, "#status[data-ready]"))
+    open_playground(started, address)
     return started
 
 
 def wait(page: webdriver.Chrome, condition: Any) -> Any:
-    waiting = WebDriverWait(page, PAGE_SECONDS, ignored_exceptions=[Exception])
+    waiting = WebDriverWait(page, SECONDS, ignored_exceptions=[Exception])
     return waiting.until(lambda _: condition())
 
 
