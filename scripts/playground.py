@@ -65,8 +65,7 @@ def build() -> Path:
     folder = BUILT / hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
     if folder.exists():
         return folder
-    shutil.rmtree(BUILT, ignore_errors=True)
-    BUILT.mkdir()
+    BUILT.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILT) as name:
         packages, built = Path(name, "packages"), Path(name, "built")
         dist = install(packages) / "@electric-sql" / "pglite" / "dist"
@@ -75,9 +74,11 @@ def build() -> Path:
             for path in dist.glob(part):
                 shutil.copy(path, built / "pglite")
         shutil.copy(dist.parent / "LICENSE", built / "pglite" / "LICENSE.txt")
-        command = ["node", SNAPSHOT, dist, built / "snapshot.bin"]
+        command = ["node", str(SNAPSHOT), str(dist), str(built / "snapshot.bin")]
         if status := subprocess.run(command, input=script, text=True, check=False).returncode:
             raise SystemExit(status)
+        for outdated in BUILT.glob("[0-9a-f]*"):
+            shutil.rmtree(outdated)
         built.rename(folder)
     return folder
 

@@ -112,7 +112,8 @@ def test_the_page_shows_the_way_of_texts_to_clusters(page: webdriver.Chrome) -> 
     fill(page, "typed", "One <two> three four\n\n  one TWO three four!  ")
     wait(page, lambda: text(page, "#summary").startswith("2 texts: 1 candidate of 1 possible"))
     assert "One <two> three" in text(page, "#cluster-list")
-    assert [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"] == []
+    entries = page.get_log("browser")  # type: ignore[no-untyped-call]
+    assert [entry for entry in entries if entry["level"] == "SEVERE"] == []
 
 
 def test_bad_input_is_answered(page: webdriver.Chrome) -> None:
