@@ -77,9 +77,10 @@ def build() -> Path:
         command = ["node", str(SNAPSHOT), str(dist), str(built / "snapshot.bin")]
         if status := subprocess.run(command, input=script, text=True, check=False).returncode:
             raise SystemExit(status)
-        for outdated in BUILT.glob("[0-9a-f]*"):
-            shutil.rmtree(outdated)
-        built.rename(folder)
+        if not folder.exists():  # another build at the same time may be done
+            for outdated in BUILT.glob("[0-9a-f]*"):
+                shutil.rmtree(outdated)
+            built.rename(folder)
     return folder
 
 
