@@ -4,13 +4,13 @@ export const byId = (id) => document.getElementById(id);
 
 // Make an element; an attribute whose value is a function listens to the event of its name.
 export function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
+  const node = document.createElement(name);
   for (const [attribute, value] of Object.entries(attributes)) {
-    if (typeof value === "function") made.addEventListener(attribute, value);
-    else made.setAttribute(attribute, value);
+    if (typeof value === "function") node.addEventListener(attribute, value);
+    else node.setAttribute(attribute, value);
   }
-  made.append(...children);
-  return made;
+  node.append(...children);
+  return node;
 }
 
 export function table(caption, headings, rows) {
