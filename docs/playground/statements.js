@@ -10,11 +10,14 @@ export const ADD = "SELECT textsim.add('texts', id::text, body) FROM typed";
 // shingles() takes the two parts of word:3.
 export const steps = (shingle) => {
   const [unit, length] = shingle.split(":");
-  return `SELECT id, body, textsim.words(body) AS words, textsim.shingles(body, '${unit}', ${length}) AS shingles,
-    ARRAY(SELECT bucket FROM textsim.buckets('texts', textsim.signature('texts', body)) ORDER BY band) AS buckets
+  return `SELECT id, body, textsim.words(body) AS words, textsim.shingles(body, '${unit}', ${length}) AS shingles
 FROM typed ORDER BY id;`;
 };
-export const CANDIDATES = "SELECT a, b, shared FROM textsim.candidate_pairs('texts');";
+// No public function returns buckets, so no reader sees this one.
+export const BUCKETS = `SELECT textsim._stored_buckets(c, textsim.signature('texts', t.body), NULL) AS buckets
+FROM typed t CROSS JOIN textsim.corpus c WHERE c.name = 'texts' ORDER BY t.id`;
+export const CANDIDATES = `SELECT t.id AS a, c.key AS b, c.shared
+FROM typed t CROSS JOIN LATERAL textsim.candidates('texts', t.body) c WHERE t.id < c.key::int;`;
 export const PAIRS = "SELECT a, b, similarity FROM textsim.pairs('texts');";
 export const SIMILARITIES = `SELECT a.id AS a, b.id AS b, textsim.jaccard('texts', a.body, b.body) AS similarity
 FROM typed a JOIN typed b ON a.id < b.id;`;

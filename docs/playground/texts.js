@@ -59,8 +59,10 @@ async function read(texts, shingle, threshold, recall) {
   await query(sql.DROP);
   await query(sql.CREATE, [shingle, threshold, recall]);
   await query(sql.ADD);
+  const steps = await query(sql.steps(shingle));
+  const buckets = await query(sql.BUCKETS);
   return {
-    steps: await query(sql.steps(shingle)),
+    steps: steps.map((step, place) => ({ ...step, ...buckets[place] })),
     candidates: await query(sql.CANDIDATES),
     pairs: await query(sql.PAIRS),
     similarities: await query(sql.SIMILARITIES),

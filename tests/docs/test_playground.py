@@ -35,10 +35,11 @@ SELECT textsim.create_corpus('characters', 'char:5', threshold => 0.5, passages 
 ADD = "SELECT c.name, textsim.add(c.name, t.n::text, t.body) FROM {} t, textsim.corpus c"
 ROWS = (
     """SELECT n, c.name, textsim.words(body) AS words, textsim.shingles(body, unit, shingle_length)
-        AS shingles, textsim.signature(c.name, body) AS signature, ARRAY(SELECT bucket FROM
-        textsim.buckets(c.name, textsim.signature(c.name, body)) ORDER BY band) AS buckets
+        AS shingles, textsim.signature(c.name, body) AS signature,
+        textsim._stored_buckets(c, textsim.signature(c.name, body), NULL) AS buckets
     FROM {} t, textsim.corpus c ORDER BY n, c.name""",
-    "SELECT c.name, p.* FROM textsim.corpus c, textsim.candidate_pairs(c.name) p ORDER BY 1, 2, 3",
+    """SELECT c.name, n, p.* FROM {} t, textsim.corpus c, textsim.candidates(c.name, body) p
+    ORDER BY 1, 2, 3""",
     "SELECT c.name, p.* FROM textsim.corpus c, textsim.pairs(c.name) p ORDER BY 1, 2, 3",
     "SELECT c.name, p.* FROM textsim.corpus c, textsim.clusters(c.name) p ORDER BY 1, 2",
     "SELECT p.* FROM textsim.shared_passages('characters') p ORDER BY 1, 2, 3, 4, 5",
