@@ -192,7 +192,8 @@ CREATE OR REPLACE FUNCTION textsim._quotation_kinds(c textsim.corpus, form text,
 RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN textsim._differing('{numbers,negations,words}', c.guard_words, '{}', form, other_form)
+    RETURN textsim._differing(
+        array_remove(textsim._guard_kinds(), 'content'), c.guard_words, '{}', form, other_form)
         || textsim._numerals_and_units(run, other_run);
 END $$;
 
