@@ -71,7 +71,7 @@ soak-crash: .venv/.dev
 
 soak-clients: .venv/.dev
 	TEXTSIM_TEST_SECONDS=300 $(BIN)/python -m pytest -rP --postgres 18 --more \
-		tests/integration/test_many_clients.py tests/soak/test_unique.py
+		tests/integration/corpora/test_many_clients.py tests/soak/test_unique.py
 
 soak-tests: .venv/.dev
 	$(BIN)/python -m pytest $(PARALLEL) --long --postgres 18 -m long tests

@@ -32,7 +32,7 @@ from tests.support.waiting import wait_for
 from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.db import embedded_server
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 START = "import sys, pathlib; from textsim_db.db import embedded_server; "
 START += "print(embedded_server.start(pathlib.Path(sys.argv[1])), flush=True)"
 pytestmark = pytest.mark.skipif(

@@ -225,7 +225,7 @@ def test_a_table_is_attached_without_a_look_at_the_other_tables(
     assert others == [first] * 3
 
 
-OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
+OPERATIONS = Path(__file__).parents[3] / "docs" / "operations.md"
 OWN_LOCKS = """
 SELECT mode FROM pg_locks
 WHERE relation = 't'::regclass AND pid = pg_backend_pid() AND mode <> 'AccessShareLock'

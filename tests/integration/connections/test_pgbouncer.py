@@ -260,7 +260,7 @@ def test_the_prepare_threshold_of_a_users_engine_is_restored(pooled_url: str) ->
             assert driver.prepare_threshold == 5
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "run-the-worker-in-production.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "run-the-worker-in-production.md"
 ROUNDS = 16
 SEARCH = "SELECT key FROM textsim.matches('c', 'some words of a text')"
 Between = Callable[[], Awaitable[None]]

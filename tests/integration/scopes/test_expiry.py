@@ -146,7 +146,7 @@ def test_a_refused_twin_renews_nothing_and_the_key_of_the_other_does(
     with pytest.raises(pg.UniqueViolation):
         connection.execute("SELECT textsim.add('c', 'b', %s)", [TEXT])
     assert expiries(connection, corpus) == before
-    page = Path(__file__).parents[2] / "docs" / "how-to" / "expire-documents.md"
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "expire-documents.md"
     (function,) = re.findall(r"CREATE FUNCTION hear.*?;", page.read_text("utf-8"), re.DOTALL)
     connection.execute(function.replace("'chat'", "'c'").encode())
     assert value(connection, "SELECT hear('b', %s)", [TEXT]) is False
