@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from textsim_db.errors import JudgementExists
@@ -40,6 +41,9 @@ Reviewed: TypeAlias = "CorpusDocuments | ReportDocuments"
 """The documents that are reviewed, and what people said of them."""
 JudgementStore: TypeAlias = "Corpus | JudgementFile"
 """Stores judgements of pairs."""
+
+GuardsApart: TypeAlias = Mapping[str, tuple[list[str], list[str]]]
+"""The guards that differ between two documents, and what each alone has."""
 
 _MOST_UNDONE = 1000
 
