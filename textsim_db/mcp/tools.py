@@ -95,10 +95,10 @@ class CorpusTools:
         """Say what `remember` would do with a text, and write nothing.
 
         outcome: `new`: no match, and `nearest` may have a less similar text that this one replaces;
-        `twin`: a stored text has nearly the same words, or with the guard content the same words but for
-        fillers; it may mean something else; `doubtful`: compare it with the matches, and judge;
-        `sibling`: similar, but numbers, negations or other guarded words differ, so both are kept. Each
-        match says in `differs` which words only one of the two has.
+        `twin`: a stored text has nearly the same words (with the guard content all except fillers), and
+        may mean something else; `doubtful`: compare it with the matches, and judge; `sibling`: similar,
+        but numbers, negations or other guarded words differ, so both are kept. Each match says in
+        `differs` which words only one of the two has.
         """
         from textsim_db.compare.match_rule import is_match
 
@@ -305,7 +305,7 @@ class CorpusTools:
         return fitted(answer, "", 4_000)
 
     def _fitted(self, answer: JsonObject, text: str, most: int) -> str:
-        """Return what a write did or would do, with what the model may want to do about it."""
+        """Return the outcome of a write, with the nearest text of a new one, and advice about a twin."""
         differing = [any(row.get("differs", {}).values()) for row in answer["matches"]]
         if answer["outcome"] is Outcome.TWIN and any(differing) and "note" not in answer:
             answer["otherwise"] = _OTHERWISE
