@@ -317,11 +317,11 @@ class CorpusTools:
         return fitted({**answer, "nearest": near} if near else answer, "nearest", most)
 
     def _rows(
-        self, matches: Sequence[Match], text: str, least: float | None = None
+        self, matches: Sequence[Match], text: str, threshold: float | None = None
     ) -> list[JsonObject]:
-        """least: the similarity from which it is shown what differs, by default the threshold."""
+        """threshold: the similarity from which rows show what differs, by default the corpus's own."""
         texts = self._texts([match.key for match in matches])
-        least = self._corpus.config.threshold if least is None else least
+        threshold = self._corpus.config.threshold if threshold is None else threshold
         searched = tokens(text)
         rows = []
         for match in matches:
@@ -329,7 +329,7 @@ class CorpusTools:
                 continue
             row: JsonObject = {"key": match.key, "similarity": match.similarity}
             row["text"] = texts[match.key].text
-            if match.similarity >= least:  # nearest() returns others, too
+            if match.similarity >= threshold:  # nearest() returns others, too
                 apart = differences(texts[match.key].words(), searched)
                 row |= _differs(*apart, "stored", "yours")
                 row["guards"] = ", ".join(match.differs)
