@@ -347,9 +347,8 @@ def _write_content(
             size -= 1
             is_filler = False
         if not is_filler:
-            for at in range(
-                start, end, 8
-            ):  # eight bytes at once; the next word covers what is too much
+            # Eight bytes at once: what is too much is overwritten.
+            for at in range(start, end, 8):
                 store64(lines, size + at - start, load64(tokens.normal, at))
             size += end - start
             lines[size] = _SPACE
