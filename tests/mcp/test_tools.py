@@ -138,6 +138,36 @@ def test_a_search_returns_no_copies(db: ts.Database, recall: float) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("guards", ["numbers,negations", "content"])
+def test_a_new_fact_names_the_fact_that_it_may_replace(db: ts.Database, guards: str) -> None:
+    corpus = db.create_corpus(
+        "facts", shingle="char:5", threshold=0.5, recall=1, is_unique=True, guards=guards
+    )
+
+    async def main() -> None:
+        async with calling(tool_server(corpus, write=True)) as call:
+            await call("remember", text="Anna is 42")
+            name = "The train to the office leaves at 8:15 with Bert"
+            await call("remember", text=name)
+            for tool in ("check_before_write", "remember"):
+                answer = await call(tool, text="Anna is now 43")
+                (near,) = answer["nearest"]
+                assert answer["outcome"] == "new"
+                assert near["text"] == "anna is 42"
+                assert near["differs"] == {"stored": "42", "yours": "now 43"}
+                assert near["guards"] == guards.split(",")[0]
+                assert "nearest" not in await call(tool, text="Bert sleeps")
+            # No force stores equal words.
+            assert "otherwise" not in await call("check_before_write", text="Anna is now 43!")
+            # Without the guard content another name is a twin, and the answer shows it.
+            answer = await call("remember", text=name.replace("Bert", "Carl"))
+            assert answer["matches"][0]["differs"] == {"stored": "bert", "yours": "Carl"}
+            assert answer["outcome"] == ("sibling" if guards == "content" else "twin")
+            assert ("otherwise" in answer) == (guards != "content")
+
+    asyncio.run(main())
+
+
 def test_another_scope_can_neither_be_named_nor_reached(notes: ts.Corpus) -> None:
     async def main() -> None:
         async with calling(tool_server(notes, "anna", write=True)) as call:

@@ -16,7 +16,7 @@ import pytest
 import textsim_db as ts
 from tests.review.conftest import Open
 from tests.support.commands import NEWS, Textsim
-from tests.support.review import serving, words_of
+from tests.support.review import seen_of, serving, words_of
 from textsim_db.files.file_kinds import FileFormat, Quote
 from textsim_db.files.record_files import RecordColumns
 from textsim_db.files.several_files import RecordFiles
@@ -72,7 +72,9 @@ def test_a_source_shows_its_own_pairs_only(
         attached_source(db.sources(), "article", "other")
 
 
-def test_siblings_are_not_counted(db: ts.Database, open_review: Open) -> None:
+def test_siblings_have_a_list_of_their_own_until_they_are_judged(
+    db: ts.Database, connection: psycopg.Connection, open_review: Open
+) -> None:
     corpus = db.create_corpus("bills", threshold=0.3, recall=1, guards="numbers")
     text = "dear customer your order {} of may has left our warehouse and arrives {}"
     corpus.add_many({f"bill{i}": text.format(i // 2, "soon" if i % 2 else "now") for i in range(8)})
@@ -82,8 +84,33 @@ def test_siblings_are_not_counted(db: ts.Database, open_review: Open) -> None:
     random = reviewed.random_matches()
     assert random is not None
     assert {pair[:2] for pair in random.pairs} == pairs
-    page = words_of(open_review(CorpusDocuments(corpus)).get("/").text)
-    assert "siblings are no pairs here" in page
+    client = open_review(reviewed)
+    assert "siblings have a list of their own" in words_of(client.get("/").text)
+    siblings = {pair[:2] for pair in corpus.pairs()} - pairs
+    assert {pair[:2] for pair in reviewed.siblings()} == siblings
+    page = client.get("/pairs?state=siblings").text
+    assert page.count("numbers differ") == len(siblings) > 4
+    assert f"{len(siblings)} pairs of siblings, not judged" in words_of(page)
+    assert "numbers differ" not in client.get("/pairs").text
+    page = words_of(client.get("/pair?a=bill0&b=bill2&state=siblings").text)
+    assert 'The guard numbers keeps them apart: "0" in the first, "1" in the second.' in page
+    seen = seen_of(client.get("/pair?a=bill0&b=bill2&state=siblings").text)
+    judged = {"verdict": "same", "seen": seen}
+    sent = client.post("/judge?a=bill0&b=bill2&state=siblings", data=judged)
+    assert "state=siblings" in sent.headers["location"]
+    left = client.get("/pairs?state=siblings").text.count("numbers differ")
+    assert left == len(siblings) - 1
+    joined = ("bill0", "bill1", "bill2", "bill3")
+    clusters = {cluster.keys for cluster in corpus.clusters(judgements=True)}
+    assert clusters == {joined, ("bill4", "bill5"), ("bill6", "bill7")}
+    corpus.track()
+    corpus.update_clusters()
+    # Linkage kept: bill3 is a match of bill2, which is not kept.
+    assert {each.key for each in corpus.members("bill0")} == {*joined} - {"bill3"}
+
+
+def test_a_corpus_without_guards_has_no_siblings(articles: ts.Corpus, open_review: Open) -> None:
+    assert "siblings" not in open_review(articles).get("/pairs").text.lower()
 
 
 def test_without_the_right_to_read_the_table_the_words_are_shown(

@@ -113,7 +113,7 @@ def _write_explanation(explanation: Explanation, shingles: int, form: Format) ->
         print_object(dataclasses.asdict(explanation))
     if explanation.distinctions:
         print_message(html_page.warning(explanation.distinctions))
-    for note in html_page.guard_notes(explanation):
+    for note in html_page.guard_notes(explanation.guards):
         print_message(note)
     if not any((explanation.shared, explanation.only_a, explanation.only_b)):
         print_message("the texts have no words, so no measure of words says how similar they are")

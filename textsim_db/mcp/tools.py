@@ -43,6 +43,9 @@ _LENGTHS = (2_000, 1_000, 500, 200, 100, 50)
 _KEYS = ("key", "a", "b", "copies")
 _MOST_TRIES = 10
 """How often a text is written if other clients forget its twins before they are read."""
+_OTHERWISE = "see differs: if it means something else, remember it with force"
+_NEAREST_SHARE = 0.5
+"""The nearest text is shown if its similarity is this share of the threshold; others are noise."""
 _EQUAL_WORDS = (
     "the words are stored already, in this order, whatever force says: if a sign differs, write it as "
     "a word"
@@ -94,9 +97,11 @@ class CorpusTools:
     def check_before_write(self, text: SearchedText, max_bytes: MostBytes = 4_000) -> str:
         """Say what `remember` would do with a text, and write nothing.
 
-        outcome: `new`; `twin`: a stored text has nearly the same words; `doubtful`: compare it
-        with the matches, and judge; `sibling`: similar, but numbers, negations or other guarded words
-        differ, so both are kept. Each match says in `differs` which words only one of the two has.
+        outcome: `new`: no match, and `nearest` may have a less similar text that this one replaces;
+        `twin`: a stored text has nearly the same words (with the guard content all except fillers), and
+        may mean something else; `doubtful`: compare it with the matches, and judge; `sibling`: similar,
+        but numbers, negations or other guarded words differ, so both are kept. Each match says in
+        `differs` which words only one of the two has.
         """
         from textsim_db.compare.match_rule import is_match
 
@@ -109,8 +114,8 @@ class CorpusTools:
             outcome = Outcome.TWIN if is_twin else Outcome.DOUBTFUL
         elif matches:
             outcome = Outcome.SIBLING
-        rows = self._rows(matches, text)
-        return fitted({"outcome": outcome, "matches": rows}, "matches", max_bytes)
+        answer = {"outcome": outcome, "matches": self._rows(matches, text)}
+        return self._fitted(answer, text, max_bytes)
 
     def search(
         self,
@@ -123,7 +128,7 @@ class CorpusTools:
 
         It compares words, not meanings: search with the words that the document may have. Each match has
         its similarity, from 0 to 1, in `differs` the words that only one of the two has, and in `copies`
-        keys of documents that say the same, at most ten.
+        keys of documents with nearly the same words, at most ten.
         """
         _written(text)
         if copies:
@@ -266,10 +271,11 @@ class CorpusTools:
     ) -> str:
         """Store a text once, unless it is stored already, and return the outcome and the key.
 
-        outcome: `new`; `twin`: not stored, because a match has nearly the same words, whose key is
-        returned; `doubtful`: stored beside matches: compare them, and call `judge`; `sibling`: stored
-        beside matches whose numbers, negations or other guarded words differ; `unchanged`. If a twin
-        means something else, see its `differs`, and call again with force. Only words are stored,
+        outcome: `new`: if it replaces the text of `nearest`, forget that one; `twin`: not stored,
+        because a match has nearly the same words, whose key is returned; `doubtful`: stored beside
+        matches: compare them, and call `judge`; `sibling`: stored beside matches whose numbers,
+        negations or other guarded words differ; `unchanged`. If a twin means something else, see its
+        `differs`, and call again with force. Only words are stored,
         without signs such as > and the point of .5: if a twin has equal words in the same order, write
         such a sign as a word.
         """
@@ -293,7 +299,7 @@ class CorpusTools:
         }
         if force and not is_stored:
             row["note"] = _EQUAL_WORDS
-        return fitted(row, "matches", max_bytes)
+        return self._fitted(row, text, max_bytes)
 
     def judge(
         self,
@@ -332,9 +338,25 @@ class CorpusTools:
             answer["note"] = "the words stay in the dictionary until the next textsim rebuild"
         return fitted(answer, "", 4_000)
 
-    def _rows(self, matches: Sequence[Match], text: str) -> list[JsonObject]:
+    def _fitted(self, answer: JsonObject, text: str, most: int) -> str:
+        """Return the outcome of a write, with the nearest text of a new one, and advice about a twin."""
+        differing = [any(row.get("differs", {}).values()) for row in answer["matches"]]
+        if answer["outcome"] is Outcome.TWIN and any(differing) and "note" not in answer:
+            answer["otherwise"] = _OTHERWISE
+        if answer["outcome"] is not Outcome.NEW:
+            return fitted(answer, "matches", most)
+        least = _NEAREST_SHARE * self._corpus.config.threshold
+        others = [each for each in self._best(text, 2) if each.key != answer.get("key")]
+        near = self._rows([each for each in others[:1] if each.similarity >= least], text, least)
+        return fitted({**answer, "nearest": near} if near else answer, "nearest", most)
+
+    def _rows(
+        self, matches: Sequence[Match], text: str, threshold: float | None = None
+    ) -> list[JsonObject]:
+        """threshold: the similarity from which rows show what differs, by default the corpus's own."""
         texts = self._texts([match.key for match in matches])
-        threshold, searched = self._corpus.config.threshold, tokens(text)
+        threshold = self._corpus.config.threshold if threshold is None else threshold
+        searched = tokens(text)
         rows = []
         for match in matches:
             if match.key not in texts:  # removed meanwhile
@@ -406,7 +428,7 @@ def fitted(answer: JsonObject, rows: str, most: int) -> str:
         kept = _cut(answer, length)
         kept["cut"] = f"texts are cut at {length} characters; max_bytes gives more"
         text = _dump(kept)
-    while len(text.encode()) > most and rows and kept[rows]:
+    while len(text.encode()) > most and kept.get(rows):
         kept[rows].pop()
         kept["left_out"] = len(answer[rows]) - len(kept[rows])
         text = _dump(kept)

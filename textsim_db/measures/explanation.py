@@ -43,10 +43,10 @@ def warning_note(distinctions: list[str]) -> str:
     return f'<p class="warning">{message}</p>\n' if message else ""
 
 
-def guard_notes(explanation: Explanation) -> list[str]:
+def guard_notes(guards: Mapping[str, tuple[list[str], list[str]]]) -> list[str]:
     """Return a sentence for each guard that keeps the two texts from being merged."""
     notes = []
-    for guard, sides in explanation.guards.items():
+    for guard, sides in guards.items():
         one, other = (", ".join(f'"{element}"' for element in side) or "none" for side in sides)
         notes.append(
             f"The guard {guard} keeps them apart: {one} in the first, {other} in the second."
@@ -122,7 +122,7 @@ class Explanation:
         heads = (f"<b><bdi>{shortened(name, _LONGEST_HEAD)}</bdi></b>" for name in self.names)
         return output(
             warning_note(self.distinctions),
-            *map(note, guard_notes(self)),
+            *map(note, guard_notes(self.guards)),
             side_by_side(self.diff, *heads),
             table(("measure", "value"), measure_rows(self)),
         )

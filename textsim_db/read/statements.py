@@ -337,8 +337,8 @@ HAS_DOCUMENT: Final[LiteralString] = (
     "SELECT EXISTS (SELECT FROM {document} d WHERE d.key = %s{alive})"
 )
 TRAITS_OF_KEYS: Final[LiteralString] = """
-/* textsim-db: languages, scopes and tables of documents of corpus {id} */
-SELECT d.key, d.language, d.scope, d.source_id FROM {document} d WHERE d.key = ANY (%s){alive}
+/* textsim-db: languages, scopes, tables and guards of documents of corpus {id} */
+SELECT d.key, d.language, d.scope, d.source_id, d.guard FROM {document} d WHERE d.key = ANY (%s){alive}
 """
 DOCUMENTS_OF_KEYS: Final[LiteralString] = f"""
 /* textsim-db: documents of corpus {{id}} by their keys */

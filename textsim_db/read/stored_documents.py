@@ -234,6 +234,7 @@ class Traits(NamedTuple):
     scope: str | None = None
     source_id: int | None = None
     """The id of its attached table; None if a client added it."""
+    guard: int | None = None
 
 
 def traits(store: Store, keys: Sequence[str]) -> dict[str, Traits]:

@@ -24,10 +24,11 @@ from textsim_db.measures.word_diff import ShownText
 from textsim_db.read import list_pairs, search, statements, stored_documents
 from textsim_db.read.stored_documents import Traits, forms_of_rows
 from textsim_db.results import Inspection, Pair, Source
-from textsim_db.review.rendering import NextCommand
+from textsim_db.review.rendering import GuardsApart, NextCommand
 from textsim_db.review.reviewed_clusters import StoredClusters
 from textsim_db.sync import sources as attached_tables
 from textsim_db.sync.shown_texts import shown_texts
+from textsim_db.text.guard_lines import elements_apart
 from textsim_db.text.keys import possible_key
 
 DRAWN_DOCUMENTS = 200
@@ -84,12 +85,13 @@ class CorpusDocuments:
         """The threshold that is in use."""
         self.unique_from = config.unique_from
         """The similarity below which a match is doubtful; None if no match is."""
+        self.guards = config.guards
         is_lower = threshold is not None and threshold < config.threshold
         self.incomplete_below = config.threshold if is_lower else None
         """Below this similarity only a part of the pairs is found; None if all pairs are found."""
         facts = {"Shingle": str(config.shingle)}
         if config.guards:
-            facts["Guards, whose siblings are no pairs here"] = ", ".join(config.guards)
+            facts["Guards, whose siblings have a list of their own"] = ", ".join(config.guards)
         self.facts: Mapping[str, str] = facts
         """Other facts for the overview, by title."""
         self.kept: Collection[str] = ()
@@ -119,6 +121,29 @@ class CorpusDocuments:
         with closing(self._pairs) as pairs:
             for batch in cut(pairs, _PAIRS_AT_ONCE, lambda _: 0):
                 yield from self._of_source(batch)
+
+    def siblings(self) -> Generator[Pair[str], None, None]:
+        """Yield the matches that a guard keeps from being merged."""
+        criterion = self._criterion._replace(for_merges=False)
+        with closing(
+            Results(Pair, partial(self._corpus._pairs, list_pairs.pairs, criterion))
+        ) as pairs:
+            for batch in cut(pairs, _PAIRS_AT_ONCE, lambda _: 0):
+                own = self._of_source(batch)
+                traits = self.traits(sorted({key for pair in own for key in pair[:2]}))
+                guards = {key: each.guard for key, each in traits.items()}
+                stored = (pair for pair in own if pair.a in guards and pair.b in guards)
+                yield from (pair for pair in stored if guards[pair.a] != guards[pair.b])
+
+    def guards_apart(self, pairs: list[Pair[str]]) -> list[GuardsApart]:
+        """Return for each pair the guards that keep it apart, and what each document alone has."""
+        if not self.guards:
+            return [{} for _ in pairs]
+        keys = sorted({key for pair in pairs for key in pair[:2]})
+        forms = self._corpus._current.loaded().call(stored_documents.forms, keys)
+        words = {key: form.split() for key, form in forms.items()}
+        rules = self._corpus.config.guard_rules
+        return [elements_apart(words.get(a, []), words.get(b, []), rules) for a, b, _ in pairs]
 
     def _of_source(self, pairs: list[Pair[str]]) -> list[Pair[str]]:
         if self._source_id is None:

@@ -17,7 +17,7 @@ from textsim_db.base.numba_compiler import BoolArray, Int64Array
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.errors import JudgementExists
 from textsim_db.measures.by_name import JACCARD
-from textsim_db.measures.explanation import warning
+from textsim_db.measures.explanation import guard_notes, warning
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.results import Judgement, Pair
 from textsim_db.review.pair_arrays import Column, Pairs
@@ -33,11 +33,18 @@ from textsim_db.review.site import (
     two_keys,
     whole_number,
 )
+from textsim_db.review.survey import MOST_SIBLINGS, all_pairs
 from textsim_db.review.threshold_estimates import settling_order
 from textsim_db.settings.named_values import Verdict
 
-ANY, OPEN, WAITING, JUDGED = "any", "open", "doubtful", "judged"
-STATES = {OPEN: "not judged", WAITING: "doubtful, not judged", JUDGED: "judged", ANY: "all"}
+ANY, OPEN, WAITING, SIBLING, JUDGED = "any", "open", "doubtful", "siblings", "judged"
+STATES = {
+    OPEN: "not judged",
+    WAITING: "doubtful, not judged",
+    SIBLING: "of siblings, not judged",
+    JUDGED: "judged",
+    ANY: "all",
+}
 TEACHING, NEAR, WARNED, SPREAD_OUT = "teaching", "near", "warned", "spread"
 SETTLING = "settling"
 ORDERS = {
@@ -95,7 +102,7 @@ class Filter(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        return self.state in (OPEN, WAITING)
+        return self.state in (OPEN, WAITING, SIBLING)
 
     def query(self, **more: object) -> str:
         own = {**self._asdict(), "blind": int(self.blind)}
@@ -240,8 +247,14 @@ class PairPages:
 
     def pairs(self, request: Request, pairs: Pairs) -> Response:
         site, choice = self._site, Filter.of_query(request.query_params)
+        unused = {
+            state
+            for state, is_used in ((WAITING, site.has_doubtful), (SIBLING, site.has_siblings))
+            if not is_used
+        }
         start = whole_number(request.query_params.get("start"))
         judgements = site.judging.all()
+        pairs = self._pairs_of(choice, pairs)
         listed = self._list(pairs, choice, judgements)
         rows = list(islice(listed.from_place(start), ON_A_PAGE))
         return site.render(
@@ -254,13 +267,21 @@ class PairPages:
             kept=len(pairs.links.left),
             total=len(pairs),
             sampled=pairs.sampled,
-            states={k: v for k, v in STATES.items() if k != WAITING or site.has_doubtful},
+            states={k: v for k, v in STATES.items() if k not in unused},
+            siblings_are_read=site.survey.siblings is not None,
+            most_siblings=MOST_SIBLINGS,
             orders=ORDERS,
             languages=pairs.languages.names,
             scopes=pairs.scopes.names,
             more=rows[-1][0] + 1 if len(rows) == ON_A_PAGE else None,
             start=start,
         )
+
+    def _pairs_of(self, choice: Filter, pairs: Pairs) -> Pairs:
+        """Return the pairs that a choice is of: siblings are no pairs that may be merged."""
+        if choice.state != SIBLING:
+            return pairs
+        return self._site.survey.siblings or all_pairs([], 0.0)
 
     async def judge(self, request: Request) -> Response:
         form = await form_of(request)
@@ -287,12 +308,14 @@ class PairPages:
         a, b = two_keys(request)
         judgements = site.judging.all()
         choice = Filter.of_query(request.query_params).fixed(judgements)
+        pairs = self._pairs_of(choice, pairs)
         listed = self._list(pairs, choice, judgements)
         number, place = pairs.number(a, b), listed.place(a, b)
         before = None if place is None else next(listed.before(place), None)
         after = next(listed.from_place(0 if place is None else place + 1), None)
         one, other = site.texts(a, b)
         compared = compare_texts(one, other)
+        (guards,) = site.reviewed.guards_apart([Pair(a, b, 0.0)])
         return site.render(
             "pair.html",
             status,
@@ -306,6 +329,7 @@ class PairPages:
             compared=compared,
             originals=(one.is_original, other.is_original),
             warning=warning(compared.distinctions),
+            guard_notes=guard_notes(guards),
             position=None if place is None else listed.position(place),
             listed=listed,
             before=before and _query(choice, before[1]),
@@ -317,7 +341,7 @@ class PairPages:
     def _to_judge(self, pairs: Pairs, choice: Filter, a: str, b: str) -> str | None:
         """Return the query of the pair to judge after a pair, if there is one."""
         judgements = self._site.judging.all()
-        listed = self._list(pairs, choice, judgements)
+        listed = self._list(self._pairs_of(choice, pairs), choice, judgements)
         place = listed.place(a, b)
         for _, pair in listed.from_place(0 if place is None else place + 1):
             judgement = judgements.get((pair.a, pair.b))

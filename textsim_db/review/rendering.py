@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jinja2
 
@@ -14,6 +15,10 @@ from textsim_db.results.numbers_as_text import count
 from textsim_db.review.side_by_side import visible
 
 FOLDER = Path(__file__).parent
+
+
+GuardsApart: TypeAlias = Mapping[str, tuple[list[str], list[str]]]
+"""The guards that differ between two documents, and what each alone has."""
 
 
 class NextCommand(NamedTuple):

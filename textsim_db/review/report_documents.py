@@ -26,7 +26,7 @@ from textsim_db.files.several_files import RecordFiles
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.read.stored_documents import Traits
 from textsim_db.results import Inspection, Judgement, Pair
-from textsim_db.review.rendering import NextCommand
+from textsim_db.review.rendering import GuardsApart, NextCommand
 from textsim_db.settings.named_values import VerdictName
 
 _MOST_NOTE = 10_000
@@ -203,6 +203,7 @@ class ReportDocuments:
         self.threshold = math.floor(lowest * 100) / 100 if threshold is None else threshold
         self.incomplete_below: float | None = None
         self.unique_from: float | None = None
+        self.guards: tuple[str, ...] = ()
         self.is_rebuilt = False
         self.name = Path(report).name
         self._names = _names(self._report)
@@ -240,6 +241,13 @@ class ReportDocuments:
         for kept, removed, similarity in self._report.removed:
             a, b = sorted((self._names[kept], self._names[removed]))
             yield Pair(a, b, similarity)
+
+    def siblings(self) -> Generator[Pair[str], None, None]:
+        """Yield nothing: a report has only documents that were taken for one."""
+        yield from ()
+
+    def guards_apart(self, pairs: list[Pair[str]]) -> list[GuardsApart]:
+        return [{} for _ in pairs]
 
     def traits(self, keys: list[str]) -> dict[str, Traits]:
         return {key: Traits(None, self._scopes[key]) for key in keys if key in self._scopes}

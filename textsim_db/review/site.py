@@ -122,6 +122,7 @@ class Site:
         self.judging = Judging(reviewed.judgement_store)
         self.survey = Survey(reviewed)
         self.has_doubtful = reviewed.unique_from is not None
+        self.has_siblings = bool(reviewed.guards)
         self._clusterings: dict[tuple[object, ...], ChainClusters] = {}
 
     def render(self, template: str, status: int = 200, /, **values: Any) -> Response:
@@ -131,6 +132,7 @@ class Site:
             documents=self.survey.documents,
             read_only=self.read_only,
             has_doubtful=self.has_doubtful,
+            has_siblings=self.has_siblings,
             is_rebuilt=self.reviewed.is_rebuilt,
             incomplete_below=self.reviewed.incomplete_below,
             is_complete=self.survey.is_complete,
@@ -181,11 +183,12 @@ class Site:
         keys = sorted({key for pair in pairs for key in pair[:2]})
         texts = self.reviewed.texts(keys) if keys else {}
         rows: list[Mapping[str, object]] = []
-        for pair in pairs:
+        for pair, guards in zip(pairs, self.reviewed.guards_apart(pairs), strict=True):
             one, other = texts.get(pair.a), texts.get(pair.b)
             both = Summary([], []) if one is None or other is None else summary(one, other)
             judgement = judgements.get((min(pair[:2]), max(pair[:2])))
-            rows.append({"pair": pair, "judgement": judgement, **both._asdict()})
+            own = {"pair": pair, "judgement": judgement, "guards": guards}
+            rows.append({**own, **both._asdict()})
         return rows
 
     def begins(self, keys: list[str]) -> list[str]:

@@ -24,6 +24,8 @@ MOST_PAIRS = 1_000_000
 MOST_WARNED = 2_000
 """The pairs nearest to the threshold that are compared word by word, to warn of them."""
 _LINKED_AT_ONCE = 50_000
+MOST_SIBLINGS = 100_000
+"""The siblings that are read: a template that many texts fill in makes more than anybody looks at."""
 _WARNED_AT_ONCE = 100
 _KEYS_AT_ONCE = 10_000
 _END_PATIENCE = 5
@@ -46,6 +48,8 @@ class Survey:
         """The pairs that were read so far."""
         self.pairs: Pairs | None = None
         """All pairs, or until they were read the pairs of a few documents; None at first."""
+        self.siblings: Pairs | None = None
+        """The first matches that a guard keeps from being merged; None until they were read."""
         self.clusters: StoredClusters | None = None
         """The stored clusters of a tracked corpus."""
         self.is_complete = False
@@ -56,7 +60,7 @@ class Survey:
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait until all pairs were read, and warnings looked for."""
+        """Wait until all pairs and siblings were read, and warnings looked for."""
         self._thread.join()
 
     def wait_for_some(self, seconds: float) -> None:
@@ -71,14 +75,16 @@ class Survey:
         try:
             self._begin()
             with (
-                closing(self._reviewed.pairs()) as all_pairs,
-                closing(self._until_stopped(all_pairs)) as pairs,
+                closing(self._reviewed.pairs()) as every,
+                closing(self._until_stopped(every)) as pairs,
             ):
                 for state in read_pairs(pairs, self._reviewed.threshold):
                     if isinstance(state, Pairs):
                         self._finish(state)
                     else:
                         self.count = state
+            if self._reviewed.guards:
+                self._read_siblings()
         except TextsimError as error:
             self.error = error
         finally:
@@ -91,9 +97,27 @@ class Survey:
             self.pairs = estimated(matches, self.documents, self._reviewed.threshold)
             self._has_begun.set()
 
+    def _read_siblings(self) -> None:
+        with (
+            closing(self._reviewed.siblings()) as every,
+            closing(self._until_stopped(every)) as pairs,
+        ):
+            siblings = all_pairs(islice(pairs, MOST_SIBLINGS), self._reviewed.threshold)
+            self._add_traits(siblings)
+            self.siblings = siblings
+
     def _finish(self, pairs: Pairs) -> None:
         """Publish all pairs, and after that what takes longer."""
         self.clusters = self._reviewed.stored_clusters()
+        self._add_traits(pairs)
+        for prepared in ("key_ranks", "all_links", "spread", "effects"):
+            getattr(pairs, prepared)
+        self.pairs, self.is_complete = pairs, True
+        self._has_begun.set()
+        pairs.warned = self._warned(pairs)
+        vars(pairs).pop("teaching", None)
+
+    def _add_traits(self, pairs: Pairs) -> None:
         traits = [
             self._reviewed.traits(pairs.keys[start : start + _KEYS_AT_ONCE])
             for start in range(0, len(pairs.keys), _KEYS_AT_ONCE)
@@ -102,12 +126,6 @@ class Survey:
         for name in ("language", "scope"):
             column = Column.of(getattr(traits_of.get(key), name, None) for key in pairs.keys)
             setattr(pairs, f"{name}s", column)
-        for prepared in ("key_ranks", "all_links", "spread", "effects"):
-            getattr(pairs, prepared)
-        self.pairs, self.is_complete = pairs, True
-        self._has_begun.set()
-        pairs.warned = self._warned(pairs)
-        vars(pairs).pop("teaching", None)
 
     def _warned(self, pairs: Pairs) -> Int64Array:
         """Return the pairs near the threshold whose different words are all dates, numbers or so."""
@@ -155,10 +173,15 @@ def read_pairs(pairs: Iterable[Pair[str]], threshold: float) -> Iterator[int | P
     yield Pairs(list(numbers), kept, forest.links(), histogram, near)
 
 
+def all_pairs(pairs: Iterable[Pair[str]], threshold: float) -> Pairs:
+    *_, last = read_pairs(pairs, threshold)
+    assert isinstance(last, Pairs)
+    return last
+
+
 def estimated(matches: RandomMatches, documents: int, threshold: float) -> Pairs:
     """Return the pairs of random documents, and how many pairs of each similarity there are in all."""
-    *_, pairs = read_pairs(sorted(set(matches.pairs)), threshold)
-    assert isinstance(pairs, Pairs)
+    pairs = all_pairs(sorted(set(matches.pairs)), threshold)
     ends = np.zeros(HUNDREDTHS + 1, np.int64)
     np.add.at(ends, bins_of(np.array([pair.similarity for pair in matches.pairs])), 1)
     pairs.histogram = np.rint(ends * documents / max(2 * matches.documents, 1)).astype(np.int64)
