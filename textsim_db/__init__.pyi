@@ -12,6 +12,7 @@ from textsim_db.dedupe.dedupe_frame import (
     RemovedRow as RemovedRow,
     dedupe_frame as dedupe_frame,
 )
+from textsim_db.dedupe.split_texts import split as split
 from textsim_db.errors import (
     ConfigurationError as ConfigurationError,
     CorpusBusy as CorpusBusy,
@@ -79,6 +80,7 @@ from textsim_db.results import (
     SharedPassage as SharedPassage,
     SharedShingle as SharedShingle,
     Source as Source,
+    Split as Split,
     Statistics as Statistics,
     Status as Status,
     StoredKey as StoredKey,

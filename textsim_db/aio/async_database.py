@@ -179,6 +179,7 @@ class Corpus(Derived[corpus.Corpus]):
     pairs = results(corpus.Corpus.pairs)
     clusters = results(corpus.Corpus.clusters)
     duplicates = results(corpus.Corpus.duplicates)
+    split = coroutine(corpus.Corpus.split)
 
     explain = coroutine(corpus.Corpus.explain)
     differences = stream(corpus.Corpus.differences)

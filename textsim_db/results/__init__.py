@@ -41,6 +41,7 @@ from textsim_db.results.rows import (
     PassageList as PassageList,
     QueryMatch as QueryMatch,
     SharedPassage as SharedPassage,
+    Split as Split,
     StoredKey as StoredKey,
 )
 from textsim_db.results.states import (

@@ -135,6 +135,17 @@ class Duplicate(NamedTuple):
     similarity: float
 
 
+class Split(NamedTuple, Generic[Key]):
+    """Documents that were split at random, each cluster whole: no similar pair is in two subsets."""
+
+    subsets: dict[str, tuple[Key, ...]]
+    """The keys of each subset by its name."""
+    cut: int
+    """The similar pairs that a split of single documents, with the same shares and seed, would cut."""
+    largest: int
+    """The documents of the largest cluster."""
+
+
 class Distinct(NamedTuple, Generic[Key]):
     """A result that may not be merged with one of higher rank."""
 
