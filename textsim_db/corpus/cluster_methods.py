@@ -197,6 +197,8 @@ class ClusterMethods(CheckedArguments):
                 sum to 1, a subset would be empty, or an argument is out of range.
 
         Examples:
+            >>> corpus.rebuild(recall=1.0)
+            True
             >>> split = corpus.split({"train": 0.5, "test": 0.5})
             >>> split.subsets["train"], split.largest
             (('monday', 'update'), 2)
