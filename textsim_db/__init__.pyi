@@ -63,6 +63,7 @@ from textsim_db.results import (
     Judgement as Judgement,
     Match as Match,
     Member as Member,
+    MergeReport as MergeReport,
     Metric as Metric,
     Outcome as Outcome,
     Pair as Pair,
@@ -85,6 +86,7 @@ from textsim_db.results import (
     Status as Status,
     StoredKey as StoredKey,
     Twin as Twin,
+    Unmerged as Unmerged,
     WorkerState as WorkerState,
 )
 from textsim_db.settings.corpus_settings import (

@@ -99,7 +99,7 @@ FUNCTIONS: dict[str, tuple[Callable[[ts.Corpus, Any], Any], list[Any]]] = {
 """By function and argument: a call, and values that have a result."""
 OTHERS = {
     *("signature_matrix.functions", "query_many.scope"),
-    *("distinct.texts", "distinct.keys", "quotes.texts", "quotes.sources"),
+    *("distinct.texts", "split.texts", "distinct.keys", "quotes.texts", "quotes.sources"),
 }
 """Arguments whose items are functions, one that may be a single scope, and those of other tests."""
 

@@ -34,9 +34,9 @@ ONLY_SQL = {
 """Arguments that only the function has, where a method has an argument of another kind instead."""
 ONLY_PYTHON = {"measure", "rank", "progress", "later", "any_text", "original"}
 """Arguments that only methods have: the other measures, functions, and a rebuild at once or later."""
-OTHER_KINDS = {"attach", "detach", "buckets", "normal_form", "remove"}
+OTHER_KINDS = {"attach", "detach", "merge", "buckets", "normal_form", "remove"}
 """Functions that take a relation, a signature, a text or one key, and their methods something else."""
-NO_READERS = {"add_unique", "forget", "status", "quote"}
+NO_READERS = {"add_unique", "forget", "unmerge", "status", "quote"}
 """Writers; a function whose columns show ages where the method has times; one of lists of rows."""
 READERS = """
 SELECT p.proname, p.proargnames[2:p.pronargs], p.proargnames[p.pronargs + 1:],

@@ -201,6 +201,8 @@ class Corpus(Derived[corpus.Corpus]):
     attach = coroutine(corpus.Corpus.attach)
     reconcile = coroutine(corpus.Corpus.reconcile)
     drift = results(corpus.Corpus.drift)
+    merge = coroutine(corpus.Corpus.merge)
+    unmerge = coroutine(corpus.Corpus.unmerge)
 
     track = coroutine(corpus.Corpus.track)
     update_clusters = coroutine(corpus.Corpus.update_clusters)

@@ -34,6 +34,7 @@ from textsim_db.results.rows import (
     Judgement as Judgement,
     Match as Match,
     Member as Member,
+    MergeReport as MergeReport,
     Outcome as Outcome,
     Pair as Pair,
     PartialMatch as PartialMatch,
@@ -43,6 +44,7 @@ from textsim_db.results.rows import (
     SharedPassage as SharedPassage,
     Split as Split,
     StoredKey as StoredKey,
+    Unmerged as Unmerged,
 )
 from textsim_db.results.states import (
     IDLE as IDLE,
