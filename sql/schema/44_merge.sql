@@ -19,8 +19,7 @@ END $$;
 
 -- Run a statement for one row, and return how many rows it changed. Its names, and those in triggers, are the caller's.
 CREATE OR REPLACE FUNCTION textsim._execute_as(caller_path text, statement text, key text, kept text, old_row jsonb)
-RETURNS bigint
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     changed bigint;
 BEGIN
@@ -63,8 +62,7 @@ BEGIN
                 textsim._guard(c.guards, c.guard_words, c.guard_fillers, b.form)) IS NOT TRUE
             AND NOT (textsim._unequal_keys(source, ARRAY[key, other_key]) = '{}' AND EXISTS (
                 SELECT FROM textsim._same_pairs(c.name, NULL, NULL) s
-                WHERE s.a = least(key COLLATE "C", other_key) AND s.b = greatest(key COLLATE "C", other_key)))
-        THEN
+                WHERE s.a = least(key COLLATE "C", other_key) AND s.b = greatest(key COLLATE "C", other_key))) THEN
             reason := 'it is no duplicate now';
         END IF;
     END IF;
@@ -85,7 +83,8 @@ BEGIN
     IF cardinality(sources) <> 1 THEN
         RAISE EXCEPTION '% attached tables of corpus "%" are to be merged; expected one', cardinality(sources), c.name
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Name an attached table as relation.';
-    ELSIF referring IS NOT NULL AND cascade IS NOT TRUE AND lower(coalesce(statement, '') COLLATE "C") !~ '^\s*update\M' THEN
+    ELSIF referring IS NOT NULL AND cascade IS NOT TRUE
+        AND (lower(statement COLLATE "C") ~ '^[[:space:]]*update[[:space:]]') IS NOT TRUE THEN
         RAISE EXCEPTION 'to delete a row of % changes rows of %, which unmerge does not bring back',
             (sources[1]).relation, referring USING ERRCODE = 'dependent_objects_still_exist',
             HINT = 'Let those rows refer to the row that is kept first, or pass cascade => true.';
@@ -95,8 +94,7 @@ END $$;
 
 -- The duplicates of an attached table, up to a hundred in an array.
 CREATE OR REPLACE FUNCTION textsim._duplicates_to_merge(
-    corpus text, source textsim.source, keep text, threshold double precision)
-RETURNS TABLE (keys text[], kept text[])
+    corpus text, source textsim.source, keep text, threshold double precision) RETURNS TABLE (keys text[], kept text[])
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN QUERY EXECUTE format($query$
@@ -107,7 +105,7 @@ BEGIN
             JOIN textsim.%1$I a ON a.key = u.key AND a.source_id = $4
             JOIN textsim.%1$I b ON b.key = u.kept AND b.source_id = $4
         ) d
-        GROUP BY d.place / 100 ORDER BY d.place / 100
+        GROUP BY d.place / 100 ORDER BY 1
         $query$, 'document_' || source.corpus_id)
     USING corpus, keep, threshold, source.id;
 END $$;
@@ -125,8 +123,7 @@ DECLARE
 BEGIN
     merged := 0;
     left_alone := '{}';
-    statement := coalesce(statement, format(
-        'DELETE FROM %s t WHERE %s', source.relation, textsim._has_key(source, 't', '$1')));
+    statement := coalesce(statement, format('DELETE FROM %s t WHERE %s', source.relation, textsim._has_key(source, 't', '$1')));
     -- In one order, so that two merges wait for each other. The statements after this see what was committed before it.
     PERFORM textsim._locked_row(source, o.key) FROM (
         SELECT DISTINCT k COLLATE "C" AS key FROM unnest(keys || kept) k ORDER BY 1) o;
@@ -200,7 +197,6 @@ EXCEPTION WHEN integrity_constraint_violation THEN
     RETURN SQLERRM;
 END $$;
 
--- It names all functions in full and uses no operators, as the procedures of index_pending() do.
 CREATE OR REPLACE PROCEDURE textsim.merge(
     corpus text, relation regclass DEFAULT NULL, statement text DEFAULT NULL, keep text DEFAULT 'first',
     threshold double precision DEFAULT NULL, cascade boolean DEFAULT false, INOUT run bigint DEFAULT NULL,
@@ -244,12 +240,11 @@ BEGIN ATOMIC
     FROM (
         SELECT c, m FROM textsim._required_corpus($1) c JOIN textsim.merged_row m ON m.origin = coalesce(c.origin, c.id)
         WHERE m.merged_by = current_user AND ($2 IS NULL OR m.kept = $2) AND ($3 IS NULL OR m.run = $3)
-            AND ($4 IS NULL OR m.merged_at >= $4)
-        ORDER BY m.id DESC FOR UPDATE OF m
+            AND ($4 IS NULL OR m.merged_at >= $4) ORDER BY m.id DESC FOR UPDATE OF m
     ) e;
 END;
 COMMENT ON FUNCTION textsim.unmerge(text, text, bigint, timestamptz, boolean)
     IS 'Brings back rows that this role has merged: those whose kept row has the key kept, those of a run, those since a '
     'time, or those that meet several of these. Returns each key, that of the kept row, and the outcome: restored, or why '
-    'not, such as that the key has another row now. A row that comes back is judged different from the kept row and its '
-    'other copies, so that they stay apart; with mergeable, nothing is judged, and the next merge takes it again.';
+    'not. A row that comes back is judged different from the kept row and its other copies, so that they stay apart; with '
+    'mergeable, nothing is judged, and the next merge takes it again.';
