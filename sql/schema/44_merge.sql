@@ -1,5 +1,5 @@
--- Merges that can be undone: of each cluster all rows but one leave the user's table by a statement of the user's, and
--- a log keeps what they were. All of it has the rights of the caller.
+-- Merges that can be undone: all rows of a cluster but one leave the user's table by a statement of the user's, and a log
+-- keeps what they were. All of it has the rights of the caller.
 
 -- The row with a key, which is locked: the text of each column, which no setting of the session changes. NULL without one.
 CREATE OR REPLACE FUNCTION textsim._locked_row(source textsim.source, key text) RETURNS jsonb
@@ -35,23 +35,23 @@ BEGIN
 END $$;
 
 -- Why two rows are no duplicates now, or NULL. Their texts are compared anew, because they may have changed since.
+-- locked_row: that of the key. A row that was not there when it was to be locked may have come since, and go again.
 CREATE OR REPLACE FUNCTION textsim._why_apart(
-    source textsim.source, key text, other_key text, threshold double precision, OUT reason text,
+    source textsim.source, key text, locked_row jsonb, other_key text, threshold double precision, OUT reason text,
     OUT similarity double precision)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = source.corpus_id);
+    other_row jsonb := textsim._locked_row(source, other_key);
     a record;
     b record;
 BEGIN
     SELECT r.*, textsim._form(c, r.body) AS form INTO a FROM textsim._rows_of(source, ARRAY[key]) r;
     SELECT r.*, textsim._form(c, r.body) AS form INTO b FROM textsim._rows_of(source, ARRAY[other_key]) r;
-    reason := CASE WHEN a.body IS NULL THEN 'its row is gone'
-        -- A row that a statement has only marked is no copy to keep.
-        WHEN b.body IS NULL OR EXISTS (
+    reason := CASE WHEN locked_row IS NULL OR a.body IS NULL THEN 'its row is gone'
+        WHEN other_row IS NULL OR b.body IS NULL OR EXISTS (  -- a row that a statement has only marked
             SELECT FROM textsim.merged_row m
-            WHERE m.key = other_key AND m.relation = source.relation AND m.new_row = textsim._locked_row(source, other_key))
-        THEN 'the row to keep is gone'
+            WHERE m.key = other_key AND m.relation = source.relation AND m.new_row = other_row) THEN 'the row to keep is gone'
         ELSE coalesce(a.fault, b.fault, CASE WHEN a.scope IS DISTINCT FROM b.scope THEN 'the scopes differ' END) END;
     IF reason IS NULL THEN
         c.unique_from := coalesce(threshold, c.threshold);
@@ -133,7 +133,7 @@ BEGIN
         CONTINUE WHEN EXISTS (
             SELECT FROM textsim.merged_row m
             WHERE m.key = entry.key AND m.relation = source.relation AND m.new_row = entry.old_row);
-        apart := textsim._why_apart(source, entry.key, entry.kept, threshold);
+        apart := textsim._why_apart(source, entry.key, entry.old_row, entry.kept, threshold);
         BEGIN
             IF apart.reason IS NULL AND textsim._execute_as(
                     caller_path, statement, entry.key, entry.kept, entry.old_row) = 0 THEN
