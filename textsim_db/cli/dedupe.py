@@ -141,10 +141,18 @@ def dedupe(
         bool,
         typer.Option(
             "--annotate",
-            help="Write all records, with four fields more. cluster: the number of the cluster, from 1 "
+            help="Write all records, with five fields more. cluster: the number of the cluster, from 1 "
             "on, null for a record alone. size: the records of the cluster, with those of earlier runs "
             "of --add, 1 for a record alone. kept: whether the record would stay. similarity: to the "
-            "record of --keep in its cluster, or to the document of --against, otherwise null.",
+            "record of --keep in its cluster, or to the document of --against, otherwise null. "
+            "kept_key: the key of that record, or its number without one, null for a record alone.",
+        ),
+    ] = False,
+    clusters_of_one: Annotated[
+        bool,
+        typer.Option(
+            "--clusters-of-one",
+            help="With --annotate: a record alone has a cluster of its own, too.",
         ),
     ] = False,
     split: Annotated[
@@ -248,6 +256,8 @@ def dedupe(
         raise options.misused("--annotate", "it needs --output")
     if random_seed or stratify:
         raise options.misused("--random-seed" if random_seed else "--stratify", "it needs --split")
+    if clusters_of_one and not annotate:
+        raise options.misused("--clusters-of-one", "it needs --annotate")
     if annotate:
         wanted = wanted._replace(appended=ANNOTATION)
     judged = None if judgements is None else read_judgements(judgements)
@@ -255,8 +265,8 @@ def dedupe(
         if output is not None:
             records.convert_for(output, output_kind, drop_faulty)
         named = frozenset(key for judgement in judged or () for key in judgement[:2])
-        with_keys = key_needed or report is not None or bool(against)
-        texts = Texts(records, with_keys, drop_faulty, named)
+        with_keys = key_needed or report is not None or bool(against) or annotate
+        texts = Texts(records, with_keys, drop_faulty, named, clusters_of_one)
         dedupe_file(texts, rule, outputs, against or [], judged, add, memory, database_url)
 
 

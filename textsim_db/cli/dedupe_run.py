@@ -83,6 +83,8 @@ class Texts:
     """Whether records with a fault do not stay."""
     judged: Collection[str] = ()
     """The keys that the judgements of a file name."""
+    clusters_of_one: bool = False
+    """Whether an annotated record alone has a cluster."""
     keys: list[str | None] = field(default_factory=list)
     faults: dict[int, Refusal] = field(default_factory=dict)
     """Why records cannot be compared, by their places."""
@@ -244,7 +246,9 @@ def _write_outputs(
 ) -> None:
     records = texts.records
     if outputs.output is not None:
-        appended = result.annotations() if records.columns.appended else {}
+        appended = {}
+        if records.columns.appended:
+            appended = result.annotations(texts.keys, texts.clusters_of_one)
         stays = result.mask() | bool(appended)
         if texts.drop_faulty:
             stays[list(faults)] = False
