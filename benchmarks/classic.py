@@ -192,8 +192,12 @@ def by_corpus(bench: Bench, sets: Sets, name: str, **settings: Any) -> tuple[Way
         for match in row
         if number < int(match.key)
     }
-    rows = bench.connection.execute("SELECT a, b FROM textsim.candidate_pairs(%s)", [name])
-    candidates = {ordered(int(a), int(b)) for a, b in rows}
+    candidates = {
+        ordered(number, int(other.key))
+        for number, text in enumerate(texts)
+        for other in corpus.candidates(text)
+        if int(other.key) != number
+    }
     return Way(pairs, None, loading, looking), candidates
 
 

@@ -24,6 +24,7 @@ from benchmarks.harness import (
     medians,
     milliseconds,
 )
+from textsim_db.results import AddReport
 
 BLOCKS = 4
 STEPS = {
@@ -151,7 +152,7 @@ class Measured:
         """Return the texts of the block."""
         return texts[self.block :: self.blocks]
 
-    def load(self, note: Callable[[ts.AddReport], None] | None = None) -> Figures:
+    def load(self, note: Callable[[AddReport], None] | None = None) -> Figures:
         """Load the documents into a new corpus."""
         self.corpus = self.bench.db.create_corpus(self.name, **self.settings)
         return self.bench.load(self.corpus, self.texts.documents(), note)
@@ -246,6 +247,6 @@ class Measured:
                 measured.append(milliseconds(insert))
         execute("RESET synchronous_commit")
         corpus.detach("inline_rows")
-        corpus.drop()
+        self.bench.db.drop_corpus("inline")
         plain, inline = (statistics.median(measured[5:]) for measured in times.values())
         return {"plain_ms": plain, "inline_ms": inline, "over_plain_ms": inline - plain}

@@ -41,6 +41,7 @@ from benchmarks.harness import (
     shown,
     table_of,
 )
+from textsim_db.sketch import sketch_texts
 
 RECALLS = {"bands": 0.95, "exact": 1.0}
 """The recall of each corpus."""
@@ -135,7 +136,7 @@ class Side(Measured):
     def rows_read(self) -> Figures:
         """Count the rows that a query reads, and its candidates."""
         texts = self.texts.indexed[:SQL_QUERIES]
-        buckets = [self.corpus.buckets(text).tolist() for text in texts]
+        buckets = [sketch_texts.buckets(text, self.corpus.config).tolist() for text in texts]
         rows = [self.bench.number(self.rows_read_statement, some) for some in buckets]
         return {"rows_read": statistics.mean(rows), **self.candidates()}
 

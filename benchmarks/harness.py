@@ -32,6 +32,7 @@ from sqlalchemy import make_url
 
 import textsim_db as ts
 from textsim_db.db import embedded_server
+from textsim_db.results import AddReport
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "benchmarks" / "figures"
@@ -134,7 +135,7 @@ class Bench:
         self,
         corpus: ts.Corpus,
         documents: Iterable[Any],
-        note: Callable[[ts.AddReport], None] | None = None,
+        note: Callable[[AddReport], None] | None = None,
     ) -> Figures:
         """Load documents into an empty corpus, and return what a document took."""
         spent = self.spend(lambda: corpus.add_many(documents, note))
@@ -195,7 +196,7 @@ def warm_up(db: ts.Database) -> None:
     corpus.query(texts[0])
     assert list(corpus.pairs())
     assert list(corpus.clusters())
-    corpus.drop()
+    db.drop_corpus(corpus.name)
 
 
 def forget_peak() -> None:

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import textsim_db as ts
 from benchmarks.corpus_steps import write_texts
 from benchmarks.generate import documents
 from benchmarks.harness import (
@@ -22,6 +21,7 @@ from benchmarks.harness import (
     milliseconds,
     times_in_turns,
 )
+from textsim_db.results import Passage
 
 PASSAGE = 13
 QUERIES = 500
@@ -130,7 +130,7 @@ def measure(bench: Bench, count: int, words: int) -> dict[str, Figures]:
     return {"without passages": loads[0], f"passages of {PASSAGE} words": loads[1] | passages}
 
 
-def has_quotation(passages: list[ts.Passage]) -> bool:
+def has_quotation(passages: list[Passage]) -> bool:
     """Say whether the thirty words that quoting() took are in a passage."""
     return any(passage.words >= 30 and passage.in_document <= 20 for passage in passages)
 

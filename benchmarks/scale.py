@@ -39,6 +39,7 @@ from benchmarks.harness import (
     table_of,
 )
 from textsim_db.db import embedded_server
+from textsim_db.results import AddReport
 
 NAME = "scale"
 FILE_DOCUMENTS = 1_000_000
@@ -124,7 +125,7 @@ def load(run: Run) -> Figures:
         memory, process = [0.0], psutil.Process()
         log, start = bench.log_position(), time.perf_counter()
 
-        def note(report: ts.AddReport) -> None:
+        def note(report: AddReport) -> None:
             if report.received // slice_size >= len(slices):
                 slices.append((report.received, time.perf_counter() - start))
                 memory.append(process.memory_info().rss / 2**20)

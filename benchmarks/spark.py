@@ -36,10 +36,10 @@ EXECUTOR = "CoarseGrainedExecutorBackend"
 PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
-from textsim_db.spark import dedupe
+from textsim_db.spark import find_candidates
 
 source, output = sys.argv[1:]
-dedupe(SparkSession.builder.getOrCreate().read.parquet(source)).write.parquet(output)
+find_candidates(SparkSession.builder.getOrCreate().read.parquet(source)).dedupe().write.parquet(output)
 """
 LABELS = {
     "seconds": "time, s",

@@ -81,8 +81,6 @@ QUERY: list[tuple[Any, str, str]] = [
     (search, "rows_of_tokens", "words of the text as ids"),
     (StoredDocuments, "rows", "words of the candidates as ids"),
     (search, "values_of_pairs", "the exact check"),
-    (StoredDocuments, "signatures", "signatures of the matches"),
-    (search, "estimates", "estimates of the matches"),
 ]
 """The owner and the name of each function of a query, and its stage."""
 

@@ -7,21 +7,34 @@ import inspect
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Final
 
 import textsim_db
-from textsim_db import aio, errors, measures, spark, sql
+from textsim_db import aio, errors, measures, results, spark, sql
 
 MODULES: Final = {
     "": textsim_db,
+    "results.": results,
     "measures.": measures,
     "spark.": spark,
     "aio.": aio,
     "sql.": sql,
 }
+CORPUS: Final = {
+    "Begin with": "add_many remove query query_many neighbours pairs clusters duplicates attach rebuild",
+    "Add": "add add_unique",
+    "Search": "nearest distinct candidates quote passages passages_of shared_passages characters "
+    "contamination",
+    "Group": "track update_clusters members cluster_events untrack split inspect_clusters",
+    "Judge": "judge judge_many unjudge judgements doubtful differences explain",
+    "Attach": "merge unmerge detach reconcile drift failures",
+    "Keep": "expire forget check measure_recall plan",
+    "Look inside": "status scopes keys normal_form statistics boilerplate idf_weights",
+}
+"""The methods of a corpus in the order of the reference, in groups that say what one wants."""
 _SECTION = re.compile(r"^(Args|Raises|Examples):\n", re.MULTILINE)
 _ENUM = re.compile(r"<\w+\.\w+: (.*?)>")
 _SEVERAL: Final = 3
@@ -97,6 +110,9 @@ def _class_parts(owner: str, kind: Any) -> Iterator[str]:
     yield _markdown(inspect.getdoc(kind) or "", {})
     fields = _fields(kind)
     methods = {name: _unbound(member) for name, member in _members(kind) if name not in fields}
+    if owner == "Corpus":
+        ordered = " ".join(CORPUS.values()).split()
+        methods = dict(sorted(methods.items(), key=lambda item: [*ordered, item[0]].index(item[0])))
     fields |= {
         name: (member.fget.__annotations__["return"], _prose(inspect.getdoc(member) or ""))
         for name, member in methods.items()
@@ -108,6 +124,8 @@ def _class_parts(owner: str, kind: Any) -> Iterator[str]:
         if inspect.isroutine(method)
     }
     short = {name: text for name, text in described.items() if "\n" not in text}
+    if owner == "Corpus":
+        yield "\n".join(_contents(title, names.split(), short) for title, names in CORPUS.items())
     yield "\n".join(
         [
             *(f"- `{name}` ({type_}): {doc}" for name, (type_, doc) in fields.items()),
@@ -117,6 +135,12 @@ def _class_parts(owner: str, kind: Any) -> Iterator[str]:
     for name, method in methods.items():
         if inspect.isroutine(method) and name not in short:
             yield f"#### {owner}.{name}\n{described[name]}"
+
+
+def _contents(title: str, names: list[str], short: Collection[str]) -> str:
+    """Return a line with the methods of a group, and a link to each that has a heading."""
+    shown = (f"`{n}`" if n in short else f"[`{n}`](#corpus{n})" for n in names)
+    return f"- {title}: {', '.join(shown)}"
 
 
 def _members(kind: Any) -> Iterator[tuple[str, Any]]:

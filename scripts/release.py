@@ -183,10 +183,11 @@ def install(python: str | Path, wheel: Path, folder: Path, *options: str | Path)
 
 
 def check_wheel(commands: Path, folder: Path) -> None:
-    """Do what the README shows first with an installed wheel, and print its version and schema."""
+    """Do what the README shows without a database, and print the version and the schema."""
     readme = (ROOT / "README.md").read_text("utf-8")
     blocks = re.findall(r"^```(?:sh|python|text)\n(.*?)^```", readme, re.S | re.M)
-    shell, python, shown = blocks[:3]
+    in_memory = next(i for i, block in enumerate(blocks) if "ts.pairs(" in block)
+    shell, python, shown = blocks[0], *blocks[in_memory : in_memory + 2]
     run("sh", "-c", shell, cwd=folder)
     outputs = {
         ("python", "-c", python): shown,

@@ -1,4 +1,21 @@
--- The schema and its tables.
+-- The schema textsim. The files run in the order of their numbers, and each uses only what stands before it, or what a
+-- function looks up when it runs. Begin with the core:
+--
+--     base        10 tables, 11 and 12 what many functions check, 13 the begin of a step of an upgrade, 15 the rule of a
+--                 match, 20 to 22 from a text to its buckets, 23 measures, 24 guards
+--     core        30 search, 40 write, 41 the functions of a corpus, 42 and 43 unique corpora, 47 judgements,
+--                 48 results without copies, 50 to 53 create, forget and replace a corpus
+--     passages    45 passages, 49 quotations
+--     clusters    46 computed when somebody asks, 54 to 59 and 61 tracked: kept current in tables
+--     tables      the user's tables that are attached: 60 the log of changes, 62 to 66 keys, triggers, refused tables,
+--                 changes that triggers miss, attaching; 68 a worker in SQL
+--     operations  67 problems and status, 69 metrics, 70 rights, 80 the objects that must exist
+--
+-- Each corpus has tables of its own, document_N and others, where N is textsim.corpus.id. So a role gets rights to one
+-- corpus, the planner has the statistics of one corpus, a rebuild fills new tables beside readers and swaps them in, and
+-- a dropped corpus leaves no rows to vacuum. Each corpus also has functions of its own, _candidates_N and others, because
+-- PL/pgSQL plans a statement that names its tables once in a session. A statement for any corpus is a text for EXECUTE,
+-- which is planned in each call.
 
 -- CREATE EXTENSION reads the whole file under the setting of the session.
 DO $do$
@@ -106,7 +123,7 @@ COMMENT ON COLUMN textsim.corpus.guards
     IS 'what two texts must share, besides being similar, to be merged: see create_corpus()';
 COMMENT ON COLUMN textsim.corpus.guard_words IS 'the words of the guard words, in normal form, sorted';
 COMMENT ON COLUMN textsim.corpus.guard_fillers
-    IS 'words that the guard content leaves out besides its own list, in normal form, sorted';
+    IS 'words that the guard content leaves out besides its own list, in normal form, sorted; since revision 0002';
 COMMENT ON COLUMN textsim.corpus.base IS 'seed of the first round of hashing, computed from seed';
 COMMENT ON COLUMN textsim.corpus.golden_signature
     IS 'signature of a fixed text, computed again whenever the corpus is opened';
@@ -522,7 +539,3 @@ CREATE TABLE IF NOT EXISTS textsim.worker (
     faults jsonb NOT NULL DEFAULT '[]'
 );
 COMMENT ON TABLE textsim.worker IS 'The running workers, and what each has reported of its progress.';
-
-CREATE SEQUENCE IF NOT EXISTS textsim.last_notice AS bigint MINVALUE 0;
-COMMENT ON SEQUENCE textsim.last_notice
-    IS 'time of the last NOTIFY in milliseconds, to limit how often workers are notified';

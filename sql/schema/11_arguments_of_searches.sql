@@ -15,8 +15,8 @@ RETURN 2;
 -- The version of the lists by which the guards of a corpus were computed; the first one did not record it.
 CREATE OR REPLACE FUNCTION textsim._guard_lists_of(c textsim.corpus) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN c.guards && '{numbers,negations,content}' THEN coalesce((c.created_with ->> 'guard_lists')::integer, 1)
-    ELSE textsim._guard_lists() END;
+RETURN CASE WHEN c.guards <@ '{words}' THEN textsim._guard_lists()
+    ELSE coalesce((c.created_with ->> 'guard_lists')::integer, 1) END;
 
 -- The part of a corpus that these functions compute in another way than it was built; NULL if there is none.
 CREATE OR REPLACE FUNCTION textsim._other_build(c textsim.corpus) RETURNS text

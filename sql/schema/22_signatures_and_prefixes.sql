@@ -334,57 +334,6 @@ COMMENT ON FUNCTION textsim.signature(text, text, text)
     'ISO 639 code, for corpora that identify languages. It is required if the stop words of the '
     'corpus depend on the language.';
 
-CREATE OR REPLACE FUNCTION textsim.buckets(corpus text, signature integer[], scope text DEFAULT NULL)
-RETURNS TABLE (band integer, bucket integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 18 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-    part bigint;
-BEGIN
-    IF c.id IS NULL OR signature IS NULL THEN
-        RETURN;
-    END IF;
-    part := textsim._part_of(c, scope);
-    IF c.bands IS NULL THEN
-        RETURN QUERY
-            SELECT (u.place - 1)::integer, u.value
-            FROM unnest(textsim._in_part(signature, part)) WITH ORDINALITY u (value, place);
-        RETURN;
-    END IF;
-    IF cardinality(signature) NOT IN (0, c.num_hashes) THEN
-        RAISE EXCEPTION 'the signature has % values; signatures of corpus "%" have %',
-            cardinality(signature), corpus, c.num_hashes USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    RETURN QUERY
-        SELECT (q.place - 1)::integer, q.bucket
-        FROM unnest(textsim._in_part(
-            textsim._buckets(signature::smallint[], c.bands, c.rows), part))
-            WITH ORDINALITY q (bucket, place);
-END $$;
-COMMENT ON FUNCTION textsim.buckets(text, integer[], text)
-    IS 'Returns the bucket of a signature in each band of a corpus; no rows for an empty signature. In '
-    'an exact corpus, the values of a signature are its buckets. Raises an error if the signature '
-    'has another length than the signatures of the corpus. In a scoped corpus, scope is required.';
-
-CREATE OR REPLACE FUNCTION textsim.estimate(a integer[], b integer[]) RETURNS double precision
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF cardinality(a) <> cardinality(b) AND cardinality(a) > 0 AND cardinality(b) > 0 THEN
-        RAISE EXCEPTION 'different signature lengths % and %', cardinality(a), cardinality(b)
-            USING ERRCODE = 'invalid_parameter_value',
-                HINT = 'Compare signatures of the same corpus.';
-    END IF;
-    -- An empty signature has no values to compare.
-    RETURN coalesce((SELECT avg((x = y)::integer) FROM unnest(a, b) u (x, y)
-        WHERE x IS NOT NULL AND y IS NOT NULL), 0);
-END $$;
-COMMENT ON FUNCTION textsim.estimate(integer[], integer[])
-    IS 'Returns an estimate of the Jaccard similarity of two texts from their signatures in one '
-    'corpus: the share of equal values, 0 to 1. Returns 0 if a signature is empty, and raises an '
-    'error if the lengths differ. Signatures of an exact corpus estimate nothing. A signature does not tell its settings: '
-    'if two corpora have another seed or other shingles, the estimate of their signatures says nothing, and is near 0. '
-    'jaccard() takes the corpus and the texts.';
-
 CREATE OR REPLACE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
 RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 SET search_path = pg_catalog, pg_temp

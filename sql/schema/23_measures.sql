@@ -24,6 +24,17 @@ BEGIN ATOMIC
     GROUP BY word;
 END;
 
+-- Sums over the words of two texts, which have each word x and y times.
+CREATE OR REPLACE FUNCTION textsim._sums(
+    a text, b text, OUT products numeric, OUT squares_of_a numeric, OUT squares_of_b numeric,
+    OUT differences double precision, OUT shared double precision)
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT coalesce(sum(w.x * w.y), 0), coalesce(sum(w.x * w.x), 0), coalesce(sum(w.y * w.y), 0),
+        coalesce(sum(pg_catalog.abs(w.x - w.y)), 0), coalesce(sum(least(w.x, w.y)), 0)
+    FROM textsim._word_counts(a, b) w;
+END;
+
 -- The least cost of turning the items of one array into the items of the other.
 CREATE OR REPLACE FUNCTION textsim._edit_distance(
     one text[], other text[], insertion double precision, deletion double precision, substitution double precision)
@@ -82,83 +93,59 @@ COMMENT ON FUNCTION textsim.jaccard(text, text)
     IS 'Returns the Jaccard similarity of the distinct words of two texts, 0 to 1; 0 if neither has any.';
 
 CREATE OR REPLACE FUNCTION textsim.containment(a text, b text, unit text DEFAULT 'word', n integer DEFAULT 1)
-RETURNS double precision
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT coalesce(s.shared / nullif(s.of_a, 0), 0) FROM textsim._shared_shingles(a, b, unit, n) s);
+RETURNS double precision LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (SELECT coalesce(s.shared / nullif(s.of_a, 0), 0) FROM textsim._shared_shingles(a, b, unit, n) s);
 COMMENT ON FUNCTION textsim.containment(text, text, text, integer)
     IS 'Returns the share of the distinct shingles of text a that text b also has, 0 to 1; 0 if a '
     'has none. unit and n are as in shingles().';
 
 CREATE OR REPLACE FUNCTION textsim.overlap(a text, b text, unit text DEFAULT 'word', n integer DEFAULT 1)
-RETURNS double precision
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT coalesce(s.shared / nullif(least(s.of_a, s.of_b), 0), 0)
-    FROM textsim._shared_shingles(a, b, unit, n) s);
+RETURNS double precision LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (SELECT coalesce(s.shared / nullif(least(s.of_a, s.of_b), 0), 0) FROM textsim._shared_shingles(a, b, unit, n) s);
 COMMENT ON FUNCTION textsim.overlap(text, text, text, integer)
     IS 'Returns the overlap coefficient of two texts, 0 to 1: the distinct shingles that both have, divided by the '
     'shingles of the text that has fewer; 0 if a text has none. unit and n are as in shingles().';
 
 CREATE OR REPLACE FUNCTION textsim.dice(a text, b text, unit text DEFAULT 'word', n integer DEFAULT 1)
-RETURNS double precision
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT coalesce(2 * s.shared / nullif(s.of_a + s.of_b, 0), 0)
-    FROM textsim._shared_shingles(a, b, unit, n) s);
+RETURNS double precision LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (SELECT coalesce(2 * s.shared / nullif(s.of_a + s.of_b, 0), 0) FROM textsim._shared_shingles(a, b, unit, n) s);
 COMMENT ON FUNCTION textsim.dice(text, text, text, integer)
     IS 'Returns the Dice coefficient of two texts, 0 to 1: twice the distinct shingles that both have, divided by the '
     'sum of the shingles of each; 0 if neither has any. unit and n are as in shingles().';
 
 CREATE OR REPLACE FUNCTION textsim.jaccard_of_counts(a text, b text) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT coalesce(
-        sum(least(w.x, w.y))::double precision / nullif(sum(greatest(w.x, w.y))::double precision, 0), 0)
-    FROM textsim._word_counts(a, b) w);
+RETURN (SELECT coalesce(s.shared / nullif(s.shared + s.differences, 0), 0) FROM textsim._sums(a, b) s);
 COMMENT ON FUNCTION textsim.jaccard_of_counts(text, text)
     IS 'Returns the Jaccard similarity of the word counts of two texts, 0 to 1: the sum of the smaller counts, divided '
     'by the sum of the larger counts; 0 if neither has words.';
 
 CREATE OR REPLACE FUNCTION textsim.cosine_similarity(a text, b text) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT least(coalesce(sum(w.x * w.y)::double precision / nullif(pg_catalog.sqrt(
-        (sum(w.x * w.x) * sum(w.y * w.y))::double precision), 0), 0), 1)
-    FROM textsim._word_counts(a, b) w);
+RETURN (SELECT least(coalesce(s.products::double precision / nullif(pg_catalog.sqrt(
+    (s.squares_of_a * s.squares_of_b)::double precision), 0), 0), 1) FROM textsim._sums(a, b) s);
 COMMENT ON FUNCTION textsim.cosine_similarity(text, text)
-    IS 'Returns the cosine similarity of the word counts of two texts, 0 to 1; 0 if a text has no '
-    'words.';
+    IS 'Returns the cosine similarity of the word counts of two texts, 0 to 1; 0 if a text has no words.';
 
 CREATE OR REPLACE FUNCTION textsim.cosine_distance(a text, b text) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-    SELECT CASE WHEN s.product > 0
-        -- The arc cosine is inaccurate for small angles. degrees() would divide, where Python multiplies.
-        THEN pg_catalog.atan2(
-            pg_catalog.sqrt((s.squares - s.product * s.product)::double precision), s.product::double precision)
-            * (180::double precision / pg_catalog.pi())
-        ELSE 90 END
-    FROM (
-        SELECT sum(w.x * w.y) AS product, sum(w.x * w.x) * sum(w.y * w.y) AS squares
-        FROM textsim._word_counts(a, b) w
-    ) s;
-END;
+-- The arc cosine is inaccurate for small angles. degrees() would divide, where Python multiplies.
+RETURN (SELECT CASE WHEN s.products > 0 THEN pg_catalog.atan2(pg_catalog.sqrt(
+    (s.squares_of_a * s.squares_of_b - s.products * s.products)::double precision), s.products::double precision)
+    * (180::double precision / pg_catalog.pi()) ELSE 90 END FROM textsim._sums(a, b) s);
 COMMENT ON FUNCTION textsim.cosine_distance(text, text)
     IS 'Returns the angle between the word counts of two texts, 0 to 90 degrees; 90 if they share no word.';
 
 CREATE OR REPLACE FUNCTION textsim.euclidean(a text, b text) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT pg_catalog.sqrt(coalesce(sum((w.x - w.y) * (w.x - w.y)), 0)::double precision)
-    FROM textsim._word_counts(a, b) w);
+RETURN (SELECT pg_catalog.sqrt((s.squares_of_a + s.squares_of_b - 2 * s.products)::double precision)
+    FROM textsim._sums(a, b) s);
 COMMENT ON FUNCTION textsim.euclidean(text, text)
     IS 'Returns the Euclidean distance of the word counts of two texts, 0 or more.';
 
 CREATE OR REPLACE FUNCTION textsim.manhattan(a text, b text) RETURNS double precision
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT coalesce(sum(pg_catalog.abs(w.x - w.y)), 0)::double precision FROM textsim._word_counts(a, b) w);
+RETURN (SELECT s.differences FROM textsim._sums(a, b) s);
 COMMENT ON FUNCTION textsim.manhattan(text, text)
     IS 'Returns the sum of the differences of the word counts of two texts, 0 or more.';
 

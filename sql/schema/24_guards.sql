@@ -39,14 +39,14 @@ CREATE OR REPLACE FUNCTION textsim._count_negations(form text) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     is_ascii boolean := octet_length(form) = length(form);
-    has_parts boolean := NOT is_ascii AND form COLLATE "C" ~ '[않없]';
+    may_negate boolean := NOT is_ascii AND form COLLATE "C" ~ '[않없]';
     negations bigint;
     doubled text;
     inside text := ' %s (?=(?: (?!(?:aucun|aucune|guère|jamais|pas|personne|plus|qu|que|rien) )[^ ]+ ){1,3} (?:%s) )';
 BEGIN
     SELECT count(*) INTO negations FROM unnest(string_to_array(form, ' ')) w (word)
     WHERE w.word COLLATE "C" = ANY (string_to_array(textsim._negations(), '|'))
-        OR has_parts AND w.word COLLATE "C" ~ '[않없]';
+        OR may_negate AND w.word COLLATE "C" ~ '[않없]';
     -- The spaces are doubled, because a match takes the space before it and the one after it.
     doubled := ' ' || replace(form, ' ', '  ') || ' ' COLLATE "C";
     IF NOT is_ascii OR doubled ~ ' (?:t|n|o|part) ' THEN

@@ -162,53 +162,32 @@ BEGIN
         RETURN;
     END IF;
     own_count := coalesce(own_count, textsim._count_shingles(own_form, own_values, c.unit, c.shingle_length));
-    -- Each document is compared when its row is fetched. Only word shingles up to 3 are compared by word ids, and only
-    -- with documents that have them; the words of the text have no ids yet. To look for each shingle in a short text
-    -- takes a quarter of the time of its shingles. A single shingle may be shorter than others, and begin one.
+    -- Only word shingles up to 3 are compared by word ids, and only with documents that have them. To look for each
+    -- shingle in a short text takes a quarter of the time of its shingles. A single shingle may be shorter than others,
+    -- and begin one.
     FOR d IN EXECUTE format(
-            CASE WHEN has_numbers THEN 'SELECT k.*, NULL::bigint AS shared' ELSE $query$
-                WITH own AS MATERIALIZED (
-                    SELECT o.shingles, array(SELECT $13 || s || $13 FROM unnest(o.shingles) s) AS runs
-                    FROM (SELECT %2$s(textsim._stored_form($14, $15, $8), %3$s) AS shingles OFFSET 0) o)
-                SELECT k.*, (
-                    SELECT CASE WHEN $2 = 1 OR $2::bigint * length(f.body) > 300000
-                        THEN (
-                            SELECT count(DISTINCT s COLLATE "C")
-                            FROM unnest((SELECT o.shingles FROM own o)) t JOIN %5$s s ON s COLLATE "C" = t COLLATE "C")
-                        ELSE (
-                            SELECT count(*) FROM unnest((SELECT o.runs FROM own o)) s
-                            WHERE strpos(f.body COLLATE "C", s) > 0) END
-                    FROM (
-                        SELECT f.form, $13 || %4$s || $13 AS body
-                        FROM (
-                            SELECT coalesce(k.normal_form, textsim._normal_form_of_%1$s(k.word_ids)) AS form OFFSET 0
-                        ) f OFFSET 0) f) AS shared
-                $query$ END
-            || ' FROM textsim._candidates_%1$s($1, $2, $3, $4, $5, $6, $7, $8, $9) k '
-            'WHERE textsim._may_reach(k.shingle_count, $2, $10)',
-            c.id, CASE c.unit WHEN 'char' THEN 'textsim._char_shingles' ELSE 'textsim._shingles_of_form' END,
-            CASE c.unit WHEN 'char' THEN '$12' ELSE '$11, $12' END,
-            CASE c.unit WHEN 'char' THEN 'textsim._without_spaces(f.form)' ELSE 'f.form' END,
-            CASE c.unit WHEN 'char' THEN 'textsim._char_runs(f.form, $12)'
-                ELSE 'unnest(textsim._shingles_of_form(f.form, $11, $12))' END)
+            'SELECT k.*, ' || CASE WHEN has_numbers THEN 'k.normal_form'
+                ELSE 'coalesce(k.normal_form, textsim._normal_form_of_%1$s(k.word_ids))' END || ' AS form '
+            'FROM textsim._candidates_%1$s($1, $2, $3, $4, $5, $6, $7, $8, $9) k '
+            'WHERE textsim._may_reach(k.shingle_count, $2, $10)', c.id)
         USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form, of_siblings,
-            least_score, c.unit, c.shingle_length, edge, c.id, own_ids
+            least_score
     LOOP
         EXIT WHEN d.most_similar < last_score;
-        IF NOT has_numbers THEN
-            shared := d.shared;
-        ELSIF d.normal_form IS NULL THEN
+        IF d.form IS NULL THEN
             shared := textsim._count_shared_triples(coalesce(own_ids, d.own_numbers), d.word_ids, c.shingle_length);
         ELSE
             IF own_runs IS NULL THEN
-                own_shingles := textsim._shingles_of_form(
-                    textsim._stored_form(c.id, own_ids, own_form), c.unit, c.shingle_length);
+                own_form := textsim._stored_form(c.id, own_ids, own_form);
+                own_shingles := CASE c.unit WHEN 'char' THEN textsim._char_shingles(own_form, c.shingle_length)
+                    ELSE textsim._shingles_of_form(own_form, c.unit, c.shingle_length) END;
                 own_runs := array(SELECT edge || s || edge FROM unnest(own_shingles) s);
             END IF;
-            body := edge || d.normal_form || edge;
+            body := edge || CASE c.unit WHEN 'char' THEN textsim._without_spaces(d.form) ELSE d.form END || edge;
             shared := CASE WHEN own_count = 1 OR own_count::bigint * length(body) > 300000
-                THEN textsim._count_shared(
-                    own_shingles, textsim._shingles_of_form(d.normal_form, c.unit, c.shingle_length))
+                THEN textsim._count_shared(own_shingles, CASE c.unit
+                    WHEN 'char' THEN textsim._char_shingles(d.form, c.shingle_length)
+                    ELSE textsim._shingles_of_form(d.form, c.unit, c.shingle_length) END)
                 ELSE (SELECT count(*) FROM unnest(own_runs) s WHERE strpos(body COLLATE "C", s) > 0) END;
         END IF;
         score := textsim._ratio(shared, own_count, d.shingle_count);
@@ -399,36 +378,6 @@ BEGIN
     USING xs, ys, c.unit, c.shingle_length, threshold, c;
 END $$;
 
--- The work of candidates_of(), because a plpgsql parameter and column cannot both be named key.
-CREATE OR REPLACE FUNCTION textsim._candidates_of(corpus text, document_key text)
-RETURNS TABLE (key text, shared integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-BEGIN
-    IF c.id IS NULL OR document_key IS NULL THEN
-        RETURN;
-    END IF;
-    PERFORM textsim._warn_unindexed(c);
-    RETURN QUERY EXECUTE format($query$
-        SELECT e.key, p.shared
-        FROM (
-            SELECT y.document_id, d.shingle_count, d.part, count(*)::integer AS shared
-            FROM textsim.%2$I d
-            CROSS JOIN LATERAL unnest(
-                textsim._in_part(textsim._buckets(d.signature, $2, $3), d.part)) q (bucket)
-            JOIN textsim.%1$I y ON y.bucket = q.bucket AND y.document_id <> d.id
-            WHERE d.key = $1%3$s
-            GROUP BY y.document_id, d.shingle_count, d.part
-        ) p
-        JOIN textsim.%2$I e ON e.id = p.document_id
-        WHERE e.part IS NOT DISTINCT FROM p.part
-            AND textsim._is_candidate(p.shared, p.shingle_count, e.shingle_count, $4)%4$s
-        ORDER BY p.shared DESC, e.key COLLATE "C"
-        $query$, 'band_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'e'))
-    USING document_key, c.bands, c.rows, CASE WHEN c.bands IS NULL THEN c.threshold END;
-END $$;
-
 -- The pairs of pairs(); or for_merges, only those whose guards are equal.
 CREATE OR REPLACE FUNCTION textsim._pairs(
     corpus text, threshold double precision, language text, scope text, for_merges boolean)
@@ -572,7 +521,7 @@ COMMENT ON FUNCTION textsim.matches(text, text, double precision, integer, text,
     'limits the rows before the conditions of the caller; by default all that are found are returned, however many. '
     'With language, only documents in this language are returned. In a scoped corpus, scope is '
     'required, and only its documents are found. The server computes the shingles of the text in each search: a text '
-    'of a million words takes many seconds, so search for it from Python.';
+    'of a million words takes many seconds, so search for it from Python. Python calls this search query().';
 
 CREATE OR REPLACE FUNCTION textsim.nearest(
     corpus text, text text, k integer DEFAULT 10, language text DEFAULT NULL, scope text DEFAULT NULL)
@@ -648,42 +597,7 @@ COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, te
     'to remove. differs, threshold, max_results and language are as in matches(). Returns no rows if no document has '
     'the key. In a scoped corpus, only documents of its scope are found.';
 
--- The functions that list a whole corpus are VOLATILE: a rebuild may replace the corpus while they wait.
-CREATE OR REPLACE FUNCTION textsim.candidate_pairs(corpus text, scope text DEFAULT NULL)
-RETURNS TABLE (a text, b text, shared integer)
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._lock_corpus(corpus);
-    part bigint := CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END;
-BEGIN
-    IF c.id IS NULL THEN
-        RETURN;
-    END IF;
-    PERFORM textsim._warn_unindexed(c);
-    RETURN QUERY EXECUTE format($query$
-        SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.shared::integer
-        FROM (%1$s) p
-        JOIN textsim.%2$I d ON d.id = p.x
-        JOIN textsim.%2$I e ON e.id = p.y
-        WHERE textsim._is_candidate(p.shared, d.shingle_count, e.shingle_count, $1)%3$s
-        $query$, textsim._meetings(c, part), 'document_' || c.id, textsim._may_meet(c))
-    USING CASE WHEN c.bands IS NULL THEN c.threshold END;
-END $$;
-COMMENT ON FUNCTION textsim.candidate_pairs(text, text)
-    IS 'Returns each pair of documents that share a bucket, and how many buckets (shared). Each pair '
-    'is listed once, with a < b in byte order; nothing is verified. In a scoped corpus, both documents have '
-    'the same scope; with scope, only its pairs are returned.';
-
-CREATE OR REPLACE FUNCTION textsim.candidates_of(corpus text, key text) RETURNS TABLE (key text, shared integer)
-LANGUAGE sql STABLE PARALLEL SAFE COST 100000 ROWS 10
-BEGIN ATOMIC
-    SELECT o.key, o.shared FROM textsim._candidates_of($1, $2) o;
-END;
-COMMENT ON FUNCTION textsim.candidates_of(text, text)
-    IS 'Returns the documents that share a bucket with the document with this key, and how many buckets '
-    '(shared), most first. Nothing is verified. Returns no rows if no document has the key. In a scoped '
-    'corpus, only documents of its scope are found.';
-
+-- VOLATILE, as all functions that list a whole corpus: a rebuild may replace the corpus while they wait.
 CREATE OR REPLACE FUNCTION textsim.pairs(
     corpus text, threshold double precision DEFAULT NULL, language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (a text, b text, similarity double precision)

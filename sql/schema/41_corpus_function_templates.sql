@@ -1,6 +1,6 @@
--- The functions of a corpus: _candidates_N and _write_N, and two that read its dictionary. They name the tables of the
--- corpus, so that the statements of searches and of new documents are planned once in a session. An upgrade replaces
--- them for each corpus.
+-- The functions of a corpus: _candidates_N, _write_N and _mates_N, and two that read its dictionary. They name the
+-- tables of the corpus, so that the statements of searches and of new documents are planned once in a session. An
+-- upgrade replaces them for each corpus.
 --
 -- Each plan takes some 20 kB in every connection that uses the corpus. So these functions have few statements, and
 -- _search() and _store_form() do the rest for all corpora. Statements that are rarer are planned in each call.
@@ -8,9 +8,16 @@
 -- Sequential scans are off, because a plan from the time when the tables were empty is used when they are
 -- full.
 
--- Up to how many documents with one guard are looked for in the buckets, instead of all documents of the buckets.
-CREATE OR REPLACE FUNCTION textsim._most_mates() RETURNS integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 100;
+-- The documents with a guard; NULL if they are more than a hundred. Texts of one template share their buckets, and
+-- differ in their guards. So those with the same guard may be far fewer, and only they are looked for in the buckets.
+CREATE OR REPLACE FUNCTION textsim._mates(of_guard bigint) RETURNS integer[]
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    mates integer[] := array(SELECT d.id FROM textsim.document d WHERE d.guard = of_guard LIMIT 101);
+BEGIN
+    RETURN CASE WHEN cardinality(mates) <= 100 THEN mates END;
+END $$;
 
 -- Up to how many documents of a part, or of a corpus without parts, nearest() compares with a text without a look-up.
 CREATE OR REPLACE FUNCTION textsim._few_documents() RETURNS integer
@@ -51,10 +58,10 @@ SET enable_seqscan = off
 SET enable_nestloop = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
-    mates integer[];  -- the documents with the guard, if they are few
+    mates integer[] := {mates};
     compares_all boolean := CASE WHEN threshold IS NULL THEN textsim._compares_all({id}, of_part) ELSE false END;
 BEGIN
-    {siblings}{mates}RETURN QUERY
+    {siblings}RETURN QUERY
         WITH met AS MATERIALIZED ({met})
         SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard, {own_numbers}, {most_similar}
         FROM (
@@ -121,8 +128,7 @@ END $$;
 $template$;
 
 -- A template in which the settings of a corpus replace the names in braces.
--- mates: texts of one template share their buckets, and differ in their guards. So those with the same guard may be far
--- fewer. met: the documents with equal buckets. is_candidate: in an exact corpus they share as many buckets as the sizes
+-- met: the documents with equal buckets. is_candidate: in an exact corpus they share as many buckets as the sizes
 -- of both documents require. keep_out: the look for twins of a unique corpus, whose text is sketched before it is
 -- locked; a text without candidates, as most are, needs no function that is called by a dynamic statement.
 CREATE OR REPLACE FUNCTION textsim._filled(template text, c textsim.corpus) RETURNS text
@@ -156,14 +162,8 @@ BEGIN
             -- for a text that has candidates.
             ('own_numbers', CASE WHEN c.unit = 'word' AND c.shingle_length <= 3
                 THEN '(SELECT textsim._word_numbers_{id}(own_form))' ELSE 'NULL::integer[]' END),
-            ('mates', CASE WHEN c.guards = '{}' THEN '' ELSE $part$IF of_guard IS NOT NULL THEN
-        mates := array(
-            SELECT d.id FROM textsim.document_{id} d WHERE d.guard = of_guard LIMIT textsim._most_mates() + 1);
-        IF cardinality(mates) > textsim._most_mates() THEN
-            mates := NULL;
-        END IF;
-    END IF;
-    $part$ END),
+            ('mates', CASE WHEN c.guards = '{}' THEN 'NULL'
+                ELSE 'CASE WHEN NOT of_siblings THEN textsim._mates_{id}(of_guard) END' END),
             ('met', CASE WHEN c.bands IS NULL THEN $part$
             SELECT b.document_id, count(*) AS shared
             FROM unnest(own_buckets) q (bucket)
@@ -268,7 +268,7 @@ BEGIN
         source, format(E'\\mtextsim\\.(%s)\\M', textsim._corpus_patterns()), E'textsim.\\1_' || corpus_id, 'g');
     source := replace(source, 'textsim.node_id_seq', format('textsim.node_%s_id_seq', corpus_id));
     RETURN regexp_replace(
-        source, format(E'\\m(%s)\\(', array_to_string(functions, '|')), format(E'\\1_%s(', corpus_id), 'g');
+        source, format(E'\\m(%s|_mates)\\(', array_to_string(functions, '|')), format(E'\\1_%s(', corpus_id), 'g');
 END $$;
 
 -- Functions over the patterns of tables, made functions of a corpus over its tables: the statement and body of each.
@@ -292,7 +292,7 @@ BEGIN
         ('_candidates_' || c.id, textsim._filled(textsim._candidates_template(), c)),
         ('_write_' || c.id, textsim._filled(textsim._write_template(), c));
     RETURN QUERY SELECT f.name, f.statement
-        FROM textsim._functions_like('{_normal_form_of,_word_numbers}', c.id) f;
+        FROM textsim._functions_like('{_normal_form_of,_word_numbers,_mates}', c.id) f;
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim._make_functions(corpus_id integer) RETURNS void

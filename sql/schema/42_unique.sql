@@ -2,7 +2,17 @@
 --
 -- Two similar documents share a bucket. So a writer locks its buckets until the end of its transaction, looks
 -- for twins in a later statement, and only then writes. The later statement sees all that earlier holders
--- of these locks have committed, if the transaction is READ COMMITTED.
+-- of these locks have committed, if the transaction is READ COMMITTED. These rules hold the promise:
+--
+-- - The look-up is a statement of its own in a VOLATILE function. So its snapshot is newer than the locks.
+-- - All locks of a call are taken in one order. Buckets are locked before documents, and before any table is read: a
+--   rebuild holds the lock of the corpus while it waits for tables.
+-- - If another transaction is changing or removing a twin, FOR SHARE waits for it, and the look-up is repeated.
+-- - The key of a lock has the corpus's first id (origin), because a rebuilt corpus has another id.
+-- - A lock ends with its transaction or savepoint, and so does the setting that counts the locks.
+-- - Only _is_match and _merges decide, in 15. Judgements are read after the locks, too.
+-- - twins_of counts its locks twice, because the INSERT after it takes them again. Otherwise two sessions could both
+--   hold the lock of the corpus shared, and want it exclusively.
 
 -- How many buckets a transaction locks before it locks whole corpora.
 CREATE OR REPLACE FUNCTION textsim._max_bucket_locks() RETURNS integer
@@ -371,26 +381,19 @@ COMMENT ON FUNCTION textsim.add_unique(text, text, text, text, boolean, double p
     'documents at most are compared as siblings, '
     'which share the most buckets. force and unique_from are as in add(). Raises an error if the corpus is not unique.';
 
-CREATE OR REPLACE FUNCTION textsim.lock_corpus(corpus text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-BEGIN
-    PERFORM textsim._lock_unique((textsim._required_unique(corpus)).id, true);
-END $$;
-COMMENT ON FUNCTION textsim.lock_corpus(text)
-    IS 'Locks a unique corpus against other writers until the end of the transaction. A transaction that '
-    'writes many documents calls it first, so that it cannot deadlock with another such transaction. '
-    'Raises an error if the corpus is not unique, or if the role may not write to it.';
-
-CREATE OR REPLACE FUNCTION textsim.lock_scope(corpus text, scope text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim.lock_corpus(corpus text, scope text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
 BEGIN
-    PERFORM textsim._check_given('the scope', scope IS NOT NULL);
-    PERFORM textsim._lock_parts(c.id, ARRAY[textsim._part_bits(textsim._part_of(c, scope))]);
+    IF scope IS NULL THEN
+        PERFORM textsim._lock_unique(c.id, true);
+    ELSE
+        PERFORM textsim._lock_parts(c.id, ARRAY[textsim._part_bits(textsim._part_of(c, scope))]);
+    END IF;
 END $$;
-COMMENT ON FUNCTION textsim.lock_scope(text, text)
-    IS 'Locks a scope of a unique corpus against other writers until the end of the transaction. Writers of other '
-    'scopes go on. A transaction that writes several documents of one scope calls it first, so that it cannot deadlock '
-    'with another such transaction. A transaction of several scopes locks them in order. Raises an error if the corpus '
-    'is not unique or not scoped, or if the role may not write to it.';
+COMMENT ON FUNCTION textsim.lock_corpus(text, text)
+    IS 'Locks a unique corpus, or one scope of it, against other writers until the end of the transaction. Writers of '
+    'other scopes go on. A transaction that writes many documents calls it first, so that it cannot deadlock with '
+    'another such transaction. A transaction of several scopes locks them in order. Raises an error if the corpus is '
+    'not unique, if it is not scoped and scope is set, or if the role may not write to it.';

@@ -1,5 +1,10 @@
 -- Passages: runs of words that a text shares with documents. A document is found by its fingerprints, and its words
 -- are compared then. textsim_db.sketch.fingerprints and textsim_db.compare.shared_runs do the same.
+--
+-- A window of shingles chooses the first in the order (class, high half of the value), the rightmost of equals. Classes
+-- are frozen with the corpus, and all fingerprints depend on them. A writer of new documents stores their rows in
+-- passage_N; triggers on document_N keep the rows of documents that change or are removed. A writer locks document_N,
+-- then passage_N, then band_N; whatever locks several of them takes this order, or does not wait.
 
 -- The name of the units of a passage in a message.
 CREATE OR REPLACE FUNCTION textsim._unit_name(unit text) RETURNS text
@@ -280,8 +285,8 @@ END $$;
 
 -- The normal form of a text, its part, and the fingerprints by which its passages are looked up; NULL without a text.
 CREATE OR REPLACE FUNCTION textsim._passage_look_up(
-    c textsim.corpus, text text, language text, scope text, max_results integer, OUT form text,
-    OUT part bigint, OUT fingerprints integer[])
+    c textsim.corpus, text text, scope text, max_results integer, OUT form text, OUT part bigint,
+    OUT fingerprints integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     PERFORM textsim._check_search(c, NULL, max_results);
@@ -290,7 +295,7 @@ BEGIN
     END IF;
     part := textsim._part_of(c, scope);
     PERFORM textsim._warn_unindexed(c);
-    form := textsim._form(c, text, textsim._check_language(c, language));
+    form := textsim._form(c, text);
     fingerprints := textsim._fingerprints_to_find(c, form, part);
 END $$;
 
@@ -402,7 +407,7 @@ SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words, max_documents);
-    query record := textsim._passage_look_up(c, text, NULL, scope, max_results);
+    query record := textsim._passage_look_up(c, text, scope, max_results);
     rare integer[] := query.fingerprints;
     of_many integer[];
 BEGIN
@@ -447,7 +452,7 @@ DECLARE
     shingle_values bigint[];
 BEGIN
     PERFORM textsim._check_passages(c, NULL, max_documents);
-    query := textsim._passage_look_up(c, text, NULL, scope, NULL);
+    query := textsim._passage_look_up(c, text, scope, NULL);
     IF query.form IS NULL THEN
         RETURN;
     END IF;
@@ -551,55 +556,3 @@ COMMENT ON FUNCTION textsim.shared_passages(text, integer, integer)
     'scope. A header that many documents have makes a passage of every two of them. A run all of whose shingles are '
     'in very many documents is left out. With max_documents, documents are not compared because of a part that more '
     'documents have: a notice warns that a passage in such a part may be missed.';
-
-CREATE OR REPLACE FUNCTION textsim.containing(
-    corpus text, text text, threshold double precision, max_results integer DEFAULT NULL, language text DEFAULT NULL,
-    scope text DEFAULT NULL)
-RETURNS TABLE (key text, similarity double precision, longest integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-SET jit = off AS $$
-#variable_conflict use_column
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-    least_words integer := textsim._check_passages(c, NULL);
-    query record := textsim._passage_look_up(c, text, language, scope, max_results);
-    shingles text[] := textsim._shingles_of_form(query.form, c.unit, c.shingle_length);
-    units integer := cardinality(textsim._units(query.form, c.unit));
-    numbers integer[] := textsim._unit_numbers(c, query.form);
-    unit_name text := textsim._unit_name(c.unit);
-BEGIN
-    PERFORM textsim._check_given('the threshold', threshold IS NOT NULL);
-    threshold := textsim._decimal_of(threshold);
-    IF NOT (threshold > 0 AND threshold <= 1) THEN
-        RAISE EXCEPTION 'threshold is %; expected above 0, at most 1', threshold
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF units BETWEEN 1 AND least_words - 1 THEN
-        RAISE WARNING 'the text has % %, and only documents that share % % in a row with it are found in corpus "%"',
-            units, unit_name, least_words, unit_name, c.name;
-    END IF;
-    RETURN QUERY EXECUTE format($query$
-        SELECT s.key, s.similarity, coalesce((
-            SELECT max(r.words)
-            FROM textsim._runs_in_document($12, $9, $10, s.word_ids, s.normal_form, $11) r), 0)
-        FROM (
-            SELECT d.key, d.word_ids, d.normal_form, textsim._count_shared($2, textsim._shingles_of_form(
-                textsim._stored_form(($12).id, d.word_ids, d.normal_form), $3, $4))::double precision
-                / cardinality($2) AS similarity
-            FROM textsim.%1$I d
-            WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($1)))
-                AND ($5 IS NULL OR d.part = $5) AND ($6 IS NULL OR d.language = $6)%3$s
-            OFFSET 0  -- computed once
-        ) s
-        WHERE textsim._is_match(s.similarity, $7)
-        ORDER BY s.similarity DESC, s.key COLLATE "C"
-        LIMIT $8
-        $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
-    USING query.fingerprints, shingles, c.unit, c.shingle_length, query.part, language,
-        threshold, max_results, numbers, query.form, least_words, c;
-END $$;
-COMMENT ON FUNCTION textsim.containing(text, text, double precision, integer, text, text)
-    IS 'Returns the documents that contain a text or a part of it, and the exact share of its shingles that each document '
-    'has (similarity), best first. longest has the words of the longest passage that both share, 0 if they share only '
-    'shorter runs. threshold is the least share. The corpus must have passages: a document that shares no passage with '
-    'the text is not found, whatever its share. The other arguments are as in matches().';

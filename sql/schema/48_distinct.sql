@@ -1,14 +1,10 @@
 -- Results without copies: of documents in order of rank, those that may not be merged with one of higher rank. All are
 -- compared with each other, exactly, so no copy is missed. textsim_db.distinct() does the same in memory.
 
--- How many shared shingles of a document one bit string has. More bits take longer to set, fewer longer to compare.
-CREATE OR REPLACE FUNCTION textsim._shingles_of_chunk() RETURNS integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 1024;
-
 -- A query for the matches among documents, given by their ids in order ($1): pairs of places. $2: the corpus, $3: the
 -- threshold, $4: whether only documents with equal guards match. Only shingles that several documents have are counted:
--- a bit each. has_numbers: whether all documents have word ids.
+-- a bit each, 1024 in a bit string: more bits take longer to set, fewer longer to compare. has_numbers: whether all
+-- documents have word ids.
 CREATE OR REPLACE FUNCTION textsim._matches_among(c textsim.corpus, has_numbers boolean) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN format($query$
@@ -41,7 +37,7 @@ RETURN format($query$
     $query$, 'document_' || c.id,
     CASE WHEN has_numbers THEN format('textsim._triples(d.word_ids, %s) t', c.shingle_length)
         ELSE 'textsim._shingle_texts($2, d.word_ids, d.normal_form) t (shingle)' END,
-    CASE WHEN has_numbers THEN 't.x, t.y, t.z' ELSE 't.shingle COLLATE "C"' END, textsim._shingles_of_chunk());
+    CASE WHEN has_numbers THEN 't.x, t.y, t.z' ELSE 't.shingle COLLATE "C"' END, 1024);
 
 CREATE OR REPLACE FUNCTION textsim.distinct_of(
     corpus text, keys text[], max_results integer DEFAULT NULL, threshold double precision DEFAULT NULL,

@@ -116,7 +116,7 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp A
 DECLARE
     m integer := cardinality(piece);
     most integer := 3 * m / 10;
-    part record;
+    near record;
     aligned record;
 BEGIN
     SELECT 0, p.place - 1, p.place - 1 + m, '{}'::integer[] INTO edits, first, last, runs
@@ -125,7 +125,7 @@ BEGIN
     IF edits IS NOT NULL OR most = 0 THEN
         RETURN;
     END IF;
-    FOR part IN
+    FOR near IN
         SELECT min(s.first) AS first, max(s.last) AS last
         FROM (
             SELECT w.first, w.last, count(*) FILTER (WHERE w.is_apart) OVER (ORDER BY w.first) AS number
@@ -141,11 +141,11 @@ BEGIN
         ) s
         GROUP BY s.number ORDER BY 1
     LOOP
-        aligned := textsim._align_piece(piece, document[part.first:part.last], coalesce(edits, most + 1));
+        aligned := textsim._align_piece(piece, document[near.first:near.last], coalesce(edits, most + 1));
         IF aligned.last IS NOT NULL THEN
             edits := aligned.edits;
-            first := part.first - 1 + aligned.first;
-            last := part.first - 1 + aligned.last;
+            first := near.first - 1 + aligned.first;
+            last := near.first - 1 + aligned.last;
             runs := aligned.runs;
         END IF;
     END LOOP;

@@ -238,7 +238,7 @@ BEGIN
     IF to_regclass('textsim.passage_' || corpus_id) IS NOT NULL THEN
         EXECUTE format('DROP TABLE textsim.%I', 'passage_' || corpus_id);
     END IF;
-    FOREACH kind IN ARRAY ARRAY['candidates', 'write', 'normal_form_of', 'word_numbers'] LOOP
+    FOREACH kind IN ARRAY ARRAY['candidates', 'write', 'mates', 'normal_form_of', 'word_numbers'] LOOP
         EXECUTE format('DROP FUNCTION textsim.%I', format('_%s_%s', kind, corpus_id));
     END LOOP;
     -- Keep the changes of a table that has moved to a rebuilt corpus: they must be indexed there.

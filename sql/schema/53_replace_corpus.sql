@@ -40,9 +40,9 @@ BEGIN
     -- Grant the rights to this one corpus. _create_relations has granted the rights to all corpora.
     PERFORM textsim._grant_like(
         -- A corpus that has passages from now on gives the rights to its band rows on its fingerprints.
-        coalesce(to_regclass(format('textsim.%I', part || '_' || old)), format('textsim.%I', 'band_' || old)::regclass),
-        to_regclass(format('textsim.%I', part || '_' || new)))
-    FROM unnest(ARRAY['word', 'document', 'band', 'passage']) part;
+        coalesce(to_regclass(format('textsim.%I', kind || '_' || old)), format('textsim.%I', 'band_' || old)::regclass),
+        to_regclass(format('textsim.%I', kind || '_' || new)))
+    FROM unnest(ARRAY['word', 'document', 'band', 'passage']) kind;
     PERFORM textsim._grant_ids(new);
     -- A waiting writer has computed signatures for the old corpus. It must fail, or its documents are lost.
     EXECUTE format(

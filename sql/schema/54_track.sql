@@ -64,17 +64,12 @@ BEGIN
     END IF;
 END $$;
 
--- Remove the events of a tracked corpus that are older than they are kept, and notify the readers of events.
+-- Remove the events of a tracked corpus that are older than they are kept. The new events are unused: a step that
+-- took them from the trigger would lock the table.
 CREATE OR REPLACE FUNCTION textsim._after_events() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    number integer := TG_ARGV[0]::integer;
 BEGIN
-    PERFORM textsim._remove_old_events(number);
-    -- The payload has no key, because every role may listen.
-    IF current_setting('textsim.notify', true) = 'on' AND EXISTS (SELECT FROM new_events) THEN
-        PERFORM pg_notify('textsim_clusters', (SELECT c.name FROM textsim.corpus c WHERE c.id = number));
-    END IF;
+    PERFORM textsim._remove_old_events(TG_ARGV[0]::integer);
     RETURN NULL;
 END $$;
 
@@ -279,7 +274,7 @@ BEGIN
     UPDATE textsim.tracked t SET mode = track.mode WHERE t.corpus_id = c.id;
 END $$;
 COMMENT ON FUNCTION textsim.track(text, text, double precision, text, interval)
-    IS 'Keeps the matches and clusters of a corpus in tables that stay current: members() and match_pairs() read them. '
+    IS 'Keeps the matches and clusters of a corpus in tables that stay current: members() and doubtful() read them. '
     'They obey judgements. A worker or update_clusters() computes them, first of all documents, and then, in mode '
     'queue, of each change. In mode inline the transaction that writes documents updates their clusters when it '
     'commits; such transactions wait for each other, and need the isolation level READ COMMITTED. linkage is kept: one '

@@ -165,18 +165,14 @@ DECLARE
 BEGIN
     WITH searching AS MATERIALIZED (
         SELECT DISTINCT ON (n.node) n.node, d.id, d.shingle_count, d.part, d.guard,
-            -- The documents with this guard, or one more than are looked for in the buckets.
-            CASE WHEN d.guard IS NOT NULL THEN array(
-                SELECT o.id FROM textsim.document o WHERE o.guard = d.guard
-                LIMIT textsim._most_mates() + 1) END AS mates,
+            textsim._mates(d.guard) AS mates,
             textsim._in_part(textsim._buckets(d.signature, c.bands, c.rows), d.part) AS buckets
         FROM textsim.node n JOIN textsim.document d ON d.id = n.document_id
         WHERE n.node = ANY (nodes) AND d.id NOT IN (SELECT unnest(changed))
         ORDER BY n.node, d.id
     ), sought AS MATERIALIZED (
         -- In the order of the index, neighbours are looked up in the same pages.
-        SELECT s.node, s.id, s.shingle_count, s.part, s.guard, q.bucket,
-            CASE WHEN cardinality(s.mates) <= textsim._most_mates() THEN s.mates END AS mates
+        SELECT s.node, s.id, s.shingle_count, s.part, s.guard, q.bucket, s.mates
         FROM searching s CROSS JOIN LATERAL unnest(s.buckets) q (bucket) ORDER BY q.bucket
     ), meeting AS MATERIALIZED (
         SELECT s.node, s.id, s.shingle_count, s.part, s.guard, r.document_id, count(*) AS shared

@@ -154,27 +154,20 @@ RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     found record := textsim._find_links(c, threshold, nodes);
-    stored record;
+    stored bigint;
 BEGIN
-    WITH stored AS (
-        INSERT INTO textsim.match (a, b, similarity, since)
-        SELECT f.a, f.b, f.similarity,
-            CASE WHEN NOT textsim._is_match(f.similarity, textsim._unique_from(c)) THEN now() END
-        FROM unnest(found.lefts, found.rights, found.similarities) f (a, b, similarity)
-        ON CONFLICT (a, b) DO NOTHING
-        RETURNING since
-    )
-    SELECT count(*) AS matches, count(s.since) AS doubtful FROM stored s INTO stored;
-    -- The payload has no key, because every role may listen.
-    IF stored.doubtful > 0 AND current_setting('textsim.notify', true) = 'on' THEN
-        PERFORM pg_notify('textsim_doubtful', c.name);
-    END IF;
+    INSERT INTO textsim.match (a, b, similarity, since)
+    SELECT f.a, f.b, f.similarity,
+        CASE WHEN NOT textsim._is_match(f.similarity, textsim._unique_from(c)) THEN now() END
+    FROM unnest(found.lefts, found.rights, found.similarities) f (a, b, similarity)
+    ON CONFLICT (a, b) DO NOTHING;
+    GET DIAGNOSTICS stored = ROW_COUNT;
     DELETE FROM textsim.crowded k WHERE k.node = ANY (nodes);
     IF found.crowded <> '{}' THEN
         INSERT INTO textsim.crowded (node, is_full)
         SELECT f.node, f.node IN (SELECT unnest(found.full_nodes)) FROM unnest(found.crowded) f (node);
     END IF;
-    RETURN stored.matches;
+    RETURN stored;
 END $$;
 
 -- Give the judged documents that do not wait in the log nodes of their own, with their links.

@@ -12,6 +12,14 @@
 -- document that has an entry is left out: it is processed again. A node without matches to search with is one that
 -- has a document without an entry.
 --
+-- A new copy joins the node of its shingles without a search only if the node has a document that was processed before,
+-- and has no entry. Otherwise a match that appeared while the other copies were different would be missed. The
+-- transaction that writes what follows from entries deletes them, by their ids, which are not in the order of commits.
+--
+-- An update does not search for the matches of a node that it knows. So _mend_tracked, and a rebuild, delete all nodes
+-- and matches in the transaction that logs all documents. A rebuild moves clusters and events to the new ids of
+-- documents. A document that is gone, but still a member, gets an id that no document has, so its entry removes it.
+--
 -- A cluster may be large, so its members are read only if they may go elsewhere. The others are its rest.
 --
 -- The functions that _tracking_functions() lists name the tables that are patterns for those of a tracked corpus. Each
@@ -29,9 +37,9 @@ RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
 SET jit = off AS $$
 DECLARE
-    -- A part goes from an old cluster, or from none, to the cluster of a representative. Arrays by part: clusters,
-    -- representatives, sizes, and have_main, which is true if the part has the representative of the old cluster.
-    parts record;
+    -- A flow of documents goes from an old cluster, or from none, to the cluster of a representative. Arrays by flow:
+    -- clusters, representatives, sizes, and have_main: whether it has the representative of the old cluster.
+    flows record;
     -- By new cluster: ids, representatives, sizes, are_new. By old cluster: old_ids, and heirs, the id of the cluster
     -- that continues it, or NULL.
     stored record;
@@ -45,7 +53,7 @@ BEGIN
     ), old AS MATERIALIZED (
         SELECT c.id, c.representative, c.size FROM textsim.cluster c
         WHERE c.id = ANY (array(SELECT g.cluster FROM given g WHERE g.cluster IS NOT NULL) || clusters)
-    ), part AS (
+    ), flow AS (
         SELECT o.id, g.representative, count(*) AS size, bool_or(g.document_id = o.representative) AS has_main
         FROM given g LEFT JOIN old o ON o.id = g.cluster
         GROUP BY o.id, g.representative
@@ -56,23 +64,23 @@ BEGIN
         JOIN old o ON o.id = r.id LEFT JOIN given g ON g.cluster = o.id
         GROUP BY o.id, r.representative, o.size HAVING o.size > count(g.document_id)
     )
-    SELECT array_agg(p.id) AS clusters, array_agg(p.representative) AS representatives, array_agg(p.size) AS sizes,
-        array_agg(p.has_main) AS have_main
-    FROM part p
-    INTO parts;
-    WITH part AS MATERIALIZED (
-        SELECT p.cluster, p.representative, p.size, p.has_main,
-            sum(p.size) OVER (PARTITION BY p.cluster) AS cluster_size
-        FROM unnest(parts.clusters, parts.representatives, parts.sizes, parts.have_main)
-            p (cluster, representative, size, has_main)
+    SELECT array_agg(f.id) AS clusters, array_agg(f.representative) AS representatives, array_agg(f.size) AS sizes,
+        array_agg(f.has_main) AS have_main
+    FROM flow f
+    INTO flows;
+    WITH flow AS MATERIALIZED (
+        SELECT f.cluster, f.representative, f.size, f.has_main,
+            sum(f.size) OVER (PARTITION BY f.cluster) AS cluster_size
+        FROM unnest(flows.clusters, flows.representatives, flows.sizes, flows.have_main)
+            f (cluster, representative, size, has_main)
     ), new AS MATERIALIZED (
-        SELECT p.representative, sum(p.size)::integer AS size
-        FROM part p WHERE p.representative IS NOT NULL GROUP BY p.representative HAVING sum(p.size) > 1
+        SELECT f.representative, sum(f.size)::integer AS size
+        FROM flow f WHERE f.representative IS NOT NULL GROUP BY f.representative HAVING sum(f.size) > 1
     ), heir AS MATERIALIZED (
-        SELECT DISTINCT ON (p.cluster) p.cluster, p.cluster_size, n.representative
-        FROM part p LEFT JOIN new n ON n.representative = p.representative
-        WHERE p.cluster IS NOT NULL
-        ORDER BY p.cluster, n.representative IS NULL, p.has_main DESC, p.size DESC, n.representative
+        SELECT DISTINCT ON (f.cluster) f.cluster, f.cluster_size, n.representative
+        FROM flow f LEFT JOIN new n ON n.representative = f.representative
+        WHERE f.cluster IS NOT NULL
+        ORDER BY f.cluster, n.representative IS NULL, f.has_main DESC, f.size DESC, n.representative
     ), continued AS (
         SELECT DISTINCT ON (h.representative) h.representative, h.cluster
         FROM heir h WHERE h.representative IS NOT NULL

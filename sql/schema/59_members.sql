@@ -62,7 +62,8 @@ COMMENT ON FUNCTION textsim.members_of(text, text)
     'Returns no rows if the document has no match, or if no document has the key. Raises an error if the corpus is not '
     'tracked.';
 
-CREATE OR REPLACE FUNCTION textsim.match_pairs(corpus text) RETURNS TABLE (a text, b text, similarity double precision)
+-- The stored matches, except of documents that a judgement or a chain of judgements answers.
+CREATE OR REPLACE FUNCTION textsim._match_pairs(corpus text) RETURNS TABLE (a text, b text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
@@ -84,10 +85,6 @@ BEGIN
         $query$, 'document_' || c.id, 'node_' || c.id, 'match_' || c.id, textsim._alive(c, 'd'),
         textsim._alive(c, 'e'));
 END $$;
-COMMENT ON FUNCTION textsim.match_pairs(text)
-    IS 'Returns the matches of a tracked corpus, as pairs() returns its pairs. Each pair is listed once, with a < b in '
-    'byte order. A pair that was judged different has no row, and neither has a pair that a chain of pairs judged the '
-    'same connects. Raises an error if the corpus is not tracked.';
 
 -- It compares all documents, unless the tables of a tracked corpus have the matches. These have no siblings.
 CREATE OR REPLACE FUNCTION textsim.doubtful(
@@ -126,7 +123,7 @@ BEGIN
             ORDER BY p.similarity DESC, p.a COLLATE "C", p.b COLLATE "C" LIMIT $5
         ) f
         ORDER BY f.similarity DESC, f.a COLLATE "C", f.b COLLATE "C"
-        $query$, CASE WHEN are_stored THEN 'textsim.match_pairs(($1).name)'
+        $query$, CASE WHEN are_stored THEN 'textsim._match_pairs(($1).name)'
             ELSE 'textsim._pairs(($1).name, NULL, NULL, $2, NOT $4)' END, 'document_' || c.id)
     USING c, scope, part, has_siblings, max_results;
 END $$;
@@ -134,9 +131,8 @@ COMMENT ON FUNCTION textsim.doubtful(text, text, integer, boolean)
     IS 'Returns the pairs that nobody has judged and that a person or a model may look at, best first: matches of a '
     'unique corpus below its unique_from, and with siblings also matches whose guards differ (differs says in what). A '
     'judgement takes a pair off the list, and so does a chain of pairs that were judged the same. If the corpus is '
-    'tracked at its threshold, the matches are those of match_pairs(), as of the last update; otherwise, and for '
-    'siblings, they are the pairs of pairs(). If a session with textsim.notify = on updates the clusters and finds doubtful '
-    'matches, it notifies the channel textsim_doubtful with the name of the corpus.';
+    'tracked at its threshold, they are the stored matches, as of the last update; otherwise, and for '
+    'siblings, they are the pairs of pairs().';
 
 CREATE OR REPLACE FUNCTION textsim.cluster_of(corpus text, key text)
 RETURNS TABLE (cluster bigint, representative text, similarity double precision, crowded boolean)
@@ -174,5 +170,4 @@ COMMENT ON FUNCTION textsim.cluster_events(text, bigint)
     'created; joined: the document is a member from now on, and of the cluster other no longer; left; split: members '
     'went to the new cluster other; merged: the members are members of the cluster other; or ended. after is the id of '
     'the last event that was read. Ids are in the order of commits, so no event comes later with a lower id. Events '
-    'are kept for the time keep_events of track(). If a session with textsim.notify = on updates clusters, it notifies '
-    'the channel textsim_clusters with the name of the corpus. Raises an error if the corpus is not tracked.';
+    'are kept for the time keep_events of track(). Raises an error if the corpus is not tracked.';

@@ -1,6 +1,9 @@
 -- The key of a row of an attached table: the text of its key column, or the texts of several key columns, joined.
 -- A slash joins them. Inside of a text ~ becomes ~0 and / becomes ~1, as in a JSON pointer (RFC 6901), so a part has
--- no slash, and two different rows never have one key.
+-- no slash, and two different rows never have one key. A value becomes a text in one place, _text_of, which sets the
+-- settings that change a text. A type whose text can change otherwise is refused (_text_fault) or, as an enum, part of
+-- the shape (65). So that any setting of a session does, no body in PL/pgSQL has a backslash outside of E'', and what
+-- names objects of the schema sets quote_all_identifiers = off.
 
 CREATE OR REPLACE FUNCTION textsim._base_type(type oid) RETURNS oid
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -13,9 +16,8 @@ BEGIN ATOMIC
     SELECT b.oid FROM based b WHERE b.base = 0;
 END;
 
--- A value as a text that no setting of the session changes. Every text that is stored or compared is made under these
--- settings; trigger functions and row filters take their list from here. concat() calls the output function of the type; a cast could be a
--- function of the type's owner.
+-- A value as a text that no setting of the session changes; trigger functions and row filters take their settings from
+-- here. concat() calls the output function of the type; a cast could be a function of the type's owner.
 CREATE OR REPLACE FUNCTION textsim._text_of(value anyelement) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
 SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 1 SET bytea_output = 'hex'

@@ -1,29 +1,12 @@
 -- Trigger functions log or index the changes of an attached table, with the rights of the schema's owner.
 -- Triggers on the table run them.
 
--- Notify the workers, at most once in 20 milliseconds.
-CREATE OR REPLACE FUNCTION textsim._wake() RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    milliseconds bigint := extract(epoch FROM clock_timestamp()) * 1000;
-BEGIN
-    -- Commits with a notification wait for each other on the whole server, so only one notification is sent
-    -- in 20 milliseconds. Workers also poll, and find the other changes a little later.
-    IF milliseconds - (SELECT last_value FROM textsim.last_notice) NOT BETWEEN 0 AND 20 THEN
-        PERFORM setval('textsim.last_notice', milliseconds);
-        NOTIFY textsim;
-    END IF;
-END $$;
-
 -- Log that the rows of an attached table with these keys changed; without keys, that the table must be compared.
 CREATE OR REPLACE FUNCTION textsim._enqueue(corpus_id integer, source_id integer, keys text[] DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
     VALUES (CASE WHEN keys IS NULL THEN 'compare' ELSE 'change' END, corpus_id, source_id, keys);
-    IF current_setting('textsim.notify', true) = 'on' THEN
-        PERFORM textsim._wake();
-    END IF;
 END $$;
 
 -- Forget that rows were set aside, because their writer indexes them. A worker that has locked an entry looks again itself.
@@ -312,7 +295,7 @@ BEGIN
         -- Each key whose text, scope or time differs before and after the statement; NULL and no row are no text.
         -- Hashes are compared, because a join would hold all texts, and most updates change other columns.
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
-        SELECT 'change', %1$s, %2$s, array_agg(part.key)
+        SELECT 'change', %1$s, %2$s, array_agg(entry.key)
         FROM (
             SELECT version.key, (row_number() OVER () - 1) / 10000 AS number
             FROM (
@@ -324,22 +307,19 @@ BEGIN
             ) version
             GROUP BY version.key
             HAVING count(*) = 1 OR min(version.content_hash) <> max(version.content_hash)
-        ) part
-        GROUP BY part.number;
+        ) entry
+        GROUP BY entry.number;
     ELSE
         PERFORM textsim._check_transition_table(TG_RELID, TG_NAME);
         -- One log entry for up to 10,000 keys takes a tenth of the time of an entry for each key.
         INSERT INTO textsim.pending (kind, corpus_id, source_id, keys)
-        SELECT 'change', %1$s, %2$s, array_agg(part.key)
+        SELECT 'change', %1$s, %2$s, array_agg(entry.key)
         FROM (
             SELECT %9$s AS key, (row_number() OVER () - 1) / 10000 AS number
             FROM changed
             WHERE changed.%4$I IS NOT NULL
-        ) part
-        GROUP BY part.number;
-    END IF;
-    IF current_setting('textsim.notify', true) = 'on' THEN
-        PERFORM textsim._wake();
+        ) entry
+        GROUP BY entry.number;
     END IF;
     RETURN NULL;
 END

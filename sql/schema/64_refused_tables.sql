@@ -5,13 +5,13 @@ CREATE OR REPLACE FUNCTION textsim._partitions(relation oid) RETURNS SETOF oid
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     -- pg_partition_tree() would lock each partition, and wait for a transaction that alters a partition.
-    WITH RECURSIVE part (oid) AS (
+    WITH RECURSIVE partition (oid) AS (
         SELECT c.oid FROM pg_class c WHERE c.oid = relation
         UNION
-        SELECT i.inhrelid FROM part p JOIN pg_inherits i ON i.inhparent = p.oid
+        SELECT i.inhrelid FROM partition p JOIN pg_inherits i ON i.inhparent = p.oid
         WHERE NOT i.inhdetachpending
     )
-    SELECT part.oid FROM part;
+    SELECT p.oid FROM partition p;
 END;
 
 -- A type, and the types of its elements, bounds and fields.
@@ -171,13 +171,13 @@ CREATE OR REPLACE FUNCTION textsim._foreign_code(relation oid) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT min(pg_describe_object(d.classid, d.objid, 0))
-    FROM textsim._partitions(relation) part (oid)
+    FROM textsim._partitions(relation) p (oid)
     CROSS JOIN LATERAL (
-        SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i WHERE i.indrelid = part.oid
+        SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i WHERE i.indrelid = p.oid
         UNION ALL SELECT 'pg_constraint'::regclass, c.oid
-        FROM pg_constraint c WHERE c.conrelid = part.oid
+        FROM pg_constraint c WHERE c.conrelid = p.oid
         UNION ALL SELECT 'pg_statistic_ext'::regclass, x.oid
-        FROM pg_statistic_ext x WHERE x.stxrelid = part.oid
+        FROM pg_statistic_ext x WHERE x.stxrelid = p.oid
     ) expression (class, oid)
     JOIN pg_depend d ON d.classid = expression.class AND d.objid = expression.oid
     -- Joins would read these three tables whole.

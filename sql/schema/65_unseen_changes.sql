@@ -1,4 +1,6 @@
--- Changes of attached tables that triggers do not see.
+-- Changes of attached tables that triggers do not see: replication, attached partitions, a disabled trigger. If the
+-- shape of a table differs from the shape in textsim.source, the table is compared with its documents. A detached table
+-- keeps its row and id there, so its documents are recognised when it is attached again.
 
 -- The files of a table and its partitions, the state of its triggers, and the values of its enums.
 -- TRUNCATE gives a table a new file, even if no trigger runs. Disabling a trigger changes its row in the
@@ -35,10 +37,10 @@ LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
     SELECT n.column_name, a.attname
     FROM unnest(source.shape) e (element)
-    CROSS JOIN LATERAL regexp_match(e.element, '^[0-9]+ column (.*) ([0-9]+)$') m (parts)
-    JOIN unnest(textsim._columns(source)) n (column_name) ON n.column_name = m.parts[1]
+    CROSS JOIN LATERAL regexp_match(e.element, '^[0-9]+ column (.*) ([0-9]+)$') m (groups)
+    JOIN unnest(textsim._columns(source)) n (column_name) ON n.column_name = m.groups[1]
     JOIN pg_attribute a
-        ON a.attrelid = source.relation AND a.attnum = m.parts[2]::smallint AND NOT a.attisdropped
+        ON a.attrelid = source.relation AND a.attnum = m.groups[2]::smallint AND NOT a.attisdropped
     WHERE NOT EXISTS (
         SELECT FROM pg_attribute x
         WHERE x.attrelid = source.relation AND x.attname = n.column_name AND NOT x.attisdropped);

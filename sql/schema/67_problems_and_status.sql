@@ -20,7 +20,7 @@ END $$;
 -- How many documents of a corpus, or tables if kind is compare, wait in the log; since when, and when the first lease
 -- ends. Above ten thousand an estimate, in which a document counts once for each of its entries.
 -- A monitoring system asks every few seconds, also while millions of changes wait. So this function reads at most
--- some thousand entries: the first ones, and a few in each of fifty parts of the other ids. Only the index on corpus,
+-- some thousand entries: the first ones, and a few in each fiftieth of the other ids. Only the index on corpus,
 -- kind and id has the order of these statements: by another index, the planner would read all entries of other kinds.
 -- The planner expects a ninth of the log, and would compile the statement, which takes longer than reading it.
 CREATE OR REPLACE FUNCTION textsim._waiting(
@@ -63,17 +63,17 @@ BEGIN
             ORDER BY p.corpus_id DESC, p.kind DESC, p.id DESC LIMIT 1) / 50 + 1;
         documents := documents + (
             SELECT sum(CASE WHEN e.entries < 20 THEN e.size
-                ELSE e.size * width / (e.last - entry.id - n.part * width) END)
-            FROM generate_series(0, 49) n (part)
+                ELSE e.size * width / (e.last - entry.id - n.fiftieth * width) END)
+            FROM generate_series(0, 49) n (fiftieth)
             CROSS JOIN LATERAL (
                 SELECT count(*) AS entries, coalesce(sum(r.size), 0) AS size, max(r.id) AS last
                 FROM (
                     SELECT p.id, coalesce(cardinality(p.keys), cardinality(p.document_ids), 1) AS size
                     FROM textsim.pending p
                     WHERE (p.corpus_id, p.kind, p.id)
-                            > (_waiting.corpus_id, _waiting.kind, entry.id + n.part * width)
+                            > (_waiting.corpus_id, _waiting.kind, entry.id + n.fiftieth * width)
                         AND (p.corpus_id, p.kind, p.id)
-                            <= (_waiting.corpus_id, _waiting.kind, entry.id + (n.part + 1) * width)
+                            <= (_waiting.corpus_id, _waiting.kind, entry.id + (n.fiftieth + 1) * width)
                     ORDER BY p.corpus_id, p.kind, p.id LIMIT 20
                 ) r
             ) e);

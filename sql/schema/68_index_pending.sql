@@ -1,6 +1,7 @@
 -- Indexing pending changes from SQL, as a worker does: the rows of attached tables, and the ids of words.
 -- Each step is its own transaction and can be repeated. So it needs no lease, and workers may run at the same
--- time.
+-- time. In mode inline a row can be removed without a log entry after it was read and before its document is added. So
+-- the rows are read again after documents were added, here and in a worker.
 
 -- Detach dropped tables and log changes that triggers missed.
 CREATE OR REPLACE FUNCTION textsim._prepare_indexing(corpus text) RETURNS void
@@ -371,8 +372,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Keys in parts of a hundred, each for one transaction.
-CREATE OR REPLACE FUNCTION textsim._parts(keys text[]) RETURNS SETOF text[]
+-- Keys by the hundred, each hundred for one transaction.
+CREATE OR REPLACE FUNCTION textsim._hundreds(keys text[]) RETURNS SETOF text[]
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT keys[first:first + 99] FROM generate_series(1, cardinality(keys), 100) first;
@@ -404,15 +405,15 @@ END $$;
 CREATE OR REPLACE PROCEDURE textsim._index_keys(source integer, keys text[], INOUT is_left boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
-    part text[];
+    hundred text[];
     single text;
     is_done boolean;
 BEGIN
-    FOR part IN SELECT textsim._parts(keys) LOOP
-        is_done := textsim._index_rows(source, part);
+    FOR hundred IN SELECT textsim._hundreds(keys) LOOP
+        is_done := textsim._index_rows(source, hundred);
         COMMIT;
         IF NOT is_done THEN
-            FOREACH single IN ARRAY part LOOP
+            FOREACH single IN ARRAY hundred LOOP
                 LOOP
                     is_done := textsim._index_rows(source, ARRAY[single]);
                     COMMIT;
@@ -430,12 +431,12 @@ END $$;
 CREATE OR REPLACE PROCEDURE textsim._give_word_ids(corpus text, keys text[])
 LANGUAGE plpgsql AS $$
 DECLARE
-    part text[];
+    hundred text[];
 BEGIN
-    FOR part IN SELECT textsim._parts(keys) LOOP
-        PERFORM textsim._add_words(corpus, part);
+    FOR hundred IN SELECT textsim._hundreds(keys) LOOP
+        PERFORM textsim._add_words(corpus, hundred);
         COMMIT;
-        PERFORM textsim._replace_normal_forms(corpus, part);
+        PERFORM textsim._replace_normal_forms(corpus, hundred);
         COMMIT;
     END LOOP;
 END $$;

@@ -1,5 +1,5 @@
--- The objects that must exist. `textsim check` and `textsim doctor` compare the list with the catalog, and
--- `textsim db install` runs these files again. This file comes last.
+-- The parts of tables that must exist. `textsim check` and `textsim doctor` compare the list with the catalog. Functions and
+-- views are not among them: a call of a missing one fails, and `textsim db install` makes them anew. This file comes last.
 
 -- The revisions whose clients this schema serves. Each step adds its own. A step that older clients cannot work with
 -- removes theirs.
@@ -14,9 +14,9 @@ CREATE TABLE IF NOT EXISTS textsim.installed (
     PRIMARY KEY (kind, name)
 );
 COMMENT ON TABLE textsim.installed
-    IS 'The objects of the schema, as they were installed.';
+    IS 'The tables of the schema and their parts, as they were installed.';
 
--- The objects of the schema as they are, without those of corpora and attached tables.
+-- The tables of the schema and their parts as they are, without those of corpora and attached tables.
 -- With these settings the server prints every definition alike. Comments and rights of tables may be changed freely.
 CREATE OR REPLACE FUNCTION textsim._catalog() RETURNS SETOF textsim.installed
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
@@ -25,12 +25,11 @@ BEGIN
     RETURN QUERY
     WITH relation AS (
         SELECT c.oid, c.relkind, c.relpersistence, c.relrowsecurity FROM pg_class c
-        WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'i', 'v', 'S', 'c')
+        WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'i', 'S', 'c')
             AND c.relname !~ '^alembic|_[0-9]+'  -- the relations of a corpus have its number
-    ), object (class, id, part, definition) AS (
+    ), object (class, id, place, definition) AS (
         SELECT 'pg_class'::regclass, r.oid, 0, concat_ws(' ', r.relpersistence, r.relrowsecurity,
-            CASE r.relkind WHEN 'v' THEN pg_get_viewdef(r.oid) END, pg_get_indexdef(i.indexrelid),
-            i.indisvalid AND i.indisready)
+            pg_get_indexdef(i.indexrelid), i.indisvalid AND i.indisready)
         FROM relation r LEFT JOIN pg_index i ON i.indexrelid = r.oid
         UNION ALL
         SELECT 'pg_class'::regclass, r.oid, a.attnum, concat_ws(' ', format_type(a.atttypid, a.atttypmod),
@@ -50,16 +49,9 @@ BEGIN
         SELECT 'pg_policy'::regclass, p.oid, 0, concat_ws(' ', p.polcmd, pg_get_expr(p.polqual, p.polrelid),
             pg_get_expr(p.polwithcheck, p.polrelid))
         FROM relation r JOIN pg_policy p ON p.polrelid = r.oid
-        UNION ALL
-        SELECT 'pg_proc'::regclass, p.oid, 0, concat_ws(' ', p.prosrc, pg_get_function_sqlbody(p.oid), p.provolatile,
-            p.proisstrict, p.proparallel, p.prosecdef, p.proconfig::text, pg_get_function_result(p.oid),
-            pg_get_function_arguments(p.oid),
-            -- After a restore without rights, everyone may call the functions with the owner's rights.
-            p.prosecdef AND has_function_privilege('public', p.oid, 'EXECUTE'))
-        FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname !~ '_[0-9]+$'
     )
     SELECT replace(n.type, 'table ', ''), n.identity, md5(o.definition)
-    FROM object o CROSS JOIN LATERAL pg_identify_object(o.class, o.id, o.part) n;
+    FROM object o CROSS JOIN LATERAL pg_identify_object(o.class, o.id, o.place) n;
 END $$;
 
 -- The objects of the schema that are missing or changed, and what mends them.
@@ -68,9 +60,8 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET 
 BEGIN
     RETURN QUERY
     SELECT i.kind, i.name, CASE WHEN c.hash IS NULL THEN 'it does not exist' ELSE 'it is not as it was installed' END,
-        -- The files create what is missing. They replace no part of a table, and no relation but a view.
-        CASE WHEN i.kind IN ('function', 'procedure', 'view')
-                OR c.hash IS NULL AND i.kind NOT IN ('column', 'constraint') THEN 'textsim db install'
+        -- The files create what is missing. They replace no part of a table, and no relation.
+        CASE WHEN c.hash IS NULL AND i.kind NOT IN ('column', 'constraint') THEN 'textsim db install'
             WHEN i.kind IN ('trigger', 'policy') THEN format('DROP %s %s; then: textsim db install', i.kind, i.name)
             ELSE 'alter it as textsim db sql creates it, or restore the database from a backup' END
     FROM textsim.installed i LEFT JOIN textsim._catalog() c ON c.kind = i.kind AND c.name = i.name
@@ -82,6 +73,11 @@ BEGIN
     UNION ALL
     SELECT 'table', 'textsim.installed', 'it has no rows', 'textsim db install'
     WHERE NOT EXISTS (SELECT FROM textsim.installed)
+    UNION ALL
+    SELECT 'function', p.oid::regprocedure::text, 'everyone may call it with the rights of its owner', 'textsim db install'
+    FROM pg_proc p
+    WHERE p.pronamespace = 'textsim'::regnamespace AND p.prosecdef AND p.proname !~ '_[0-9]+$'
+        AND has_function_privilege('public', p.oid, 'EXECUTE')
     ORDER BY 1, 2;
 END $$;
 
@@ -151,15 +147,6 @@ BEGIN
         SELECT FROM pg_constraint a
         WHERE a.conrelid = m.oid AND pg_get_constraintdef(a.oid) = pg_get_constraintdef(p.oid));
     RETURN QUERY
-    SELECT 'function', format('textsim.%I', f.name), CASE WHEN p.oid IS NULL THEN missing ELSE changed END,
-        format('SELECT textsim._make_functions(%s)', c.id)
-    FROM (
-        SELECT g.name, g.statement FROM textsim._corpus_functions(c) g
-        UNION ALL SELECT g.name, g.body FROM textsim._tracking_functions(c.id) g WHERE is_tracked
-    ) f (name, source)
-    LEFT JOIN pg_proc p ON p.pronamespace = 'textsim'::regnamespace AND p.proname = f.name
-    WHERE (strpos(f.source, p.prosrc) > 0) IS NOT TRUE
-    UNION ALL
     SELECT 'function', format('textsim._changes_%s()', s.id),
         CASE WHEN p.oid IS NULL THEN missing || ', so changes are missed' ELSE changed END,
         format('SELECT textsim.detach(%L, %L); then attach it again: textsim attach', c.name, s.relation)
@@ -189,7 +176,5 @@ DO $do$ BEGIN
     PERFORM textsim._open_functions();
 END $do$;
 
--- If these files run again, they have replaced the functions and views, which another version of the server may print in
--- another way. They have not altered tables, so the record of those stays.
-DELETE FROM textsim.installed WHERE kind IN ('function', 'procedure', 'view');
+-- If these files run again, they have altered no table, so the record stays.
 INSERT INTO textsim.installed SELECT * FROM textsim._catalog() ON CONFLICT DO NOTHING;

@@ -1,10 +1,9 @@
 -- A step holds only what CREATE OR REPLACE cannot do: ALTER, DROP, UPDATE. The files of sql/schema run after the last one.
 
-DELETE FROM textsim.installed;  -- the files record all objects as they are then
+SELECT textsim._begin_step('tracked', 'judgement', 'document');
 DROP FUNCTION textsim._record_catalog();
 
 -- Tracked clusters have linkage kept only. The next update computes those of another linkage anew, with their ids.
--- First, because this waits for an update of them, which needs the tables that the step locks.
 DO $do$
 DECLARE
     tracking record;
@@ -67,6 +66,7 @@ BEGIN
 END $$;
 
 DROP FUNCTION textsim._expire(text);
+DROP FUNCTION textsim._parts(text[]);
 
 -- Functions of other linkages, and functions that have other arguments or another result now, with the copies of each
 -- corpus.
@@ -91,3 +91,16 @@ DROP FUNCTION textsim._is_counted(text[], text[], text);
 DROP FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
     boolean, double precision, boolean, interval, double precision, integer, boolean, text[], text[]);
+DROP FUNCTION textsim.containing(text, text, double precision, integer, text, text);
+DROP FUNCTION textsim._passage_look_up(textsim.corpus, text, text, text, integer);
+DROP FUNCTION textsim.candidate_pairs(text, text);
+DROP FUNCTION textsim.candidates_of(text, text);
+DROP FUNCTION textsim._candidates_of(text, text);
+DROP FUNCTION textsim.buckets(text, integer[], text);
+DROP FUNCTION textsim.estimate(integer[], integer[]);
+DROP FUNCTION textsim.lock_corpus(text);
+DROP FUNCTION textsim.lock_scope(text, text);
+DROP FUNCTION textsim.match_pairs(text);
+DROP FUNCTION textsim._wake();
+DROP FUNCTION textsim._most_mates();
+DROP SEQUENCE textsim.last_notice;

@@ -12,6 +12,7 @@ import pytest
 import textsim_db as ts
 from tests.support.commands import Textsim
 from textsim_db.measures import signature_estimate
+from textsim_db.sketch import sketch_texts
 from textsim_db.text.storable_text import MAX_BYTES
 
 DAYS = [(5, "Monday"), (6, "Friday")]
@@ -91,7 +92,9 @@ def test_keys(textsim: Textsim, database_url: str) -> None:
         expected = ts.explain("Pay 5 euro on Monday", "Pay 6 euro on Friday", "char:5")
         assert found.measures == expected.measures
         assert found.distinctions == ["dates", "numbers"]
-        signatures = [corpus.signature(f"Pay {euro} euro on {day}") for euro, day in DAYS]
+        signatures = [
+            sketch_texts.signature(f"Pay {euro} euro on {day}", corpus.config) for euro, day in DAYS
+        ]
         assert found.estimate == signature_estimate(*signatures)
         assert set(corpus.explain("c", "c").measures.values()) == {0.0, 90.0}
         with pytest.raises(ts.DocumentNotFound, match='has no document "d"'):

@@ -15,6 +15,7 @@ from textsim_db.cli import app
 from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
 from textsim_db.db.schema import head
+from textsim_db.results import CorpusSummary
 
 
 def test_check(news: Textsim, database_url: str) -> None:
@@ -84,7 +85,7 @@ def test_a_corpus_that_is_dropped_meanwhile(
     news("corpus", "create", "gone")
     original = textsim_db.Database.corpora
 
-    def corpora(db: textsim_db.Database) -> dict[str, textsim_db.CorpusSummary]:
+    def corpora(db: textsim_db.Database) -> dict[str, CorpusSummary]:
         names = original(db)
         if "gone" in names:
             db.drop_corpus("gone")

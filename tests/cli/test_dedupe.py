@@ -23,7 +23,7 @@ from tests.support.commands import Textsim, process
 from tests.support.records import KINDS, A, B, Rows, as_csv, as_jsonl, as_parquet, ids_of, records
 from tests.support.sampling import sample
 from textsim_db.files.record_files import RecordColumns, RecordFile
-from textsim_db.files.records import FilePart, LineReader
+from textsim_db.files.records import KeptRecords, LineReader
 from textsim_db.text.shingles import shingles
 
 
@@ -614,7 +614,7 @@ def test_a_full_disk(textsim: Textsim) -> None:
         opened.reader() as reader,
         pytest.raises(OSError, match="No space"),
     ):
-        reader.copy(FilePart(reader, np.ones(5, bool), {}, {}), full, iter(()))
+        reader.copy(KeptRecords(reader, np.ones(5, bool), {}, {}), full, iter(()))
     # A device of the test's own: root could replace /dev/full itself.
     try:
         os.mknod("full.jsonl", stat.S_IFCHR | 0o666, os.stat("/dev/full").st_rdev)

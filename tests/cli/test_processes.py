@@ -18,7 +18,7 @@ from tests.support.commands import Textsim, cut_connections, give_first_document
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.waiting import wait_for
-from textsim_db.cli.app import is_interrupt
+from textsim_db.cli.commands import is_interrupt
 from textsim_db.corpus.database import URL_VARIABLE
 
 

@@ -26,6 +26,7 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.unique_writers import Client
 from textsim_db.db.engine import is_lost
+from textsim_db.results import AddReport
 from textsim_db.write import input_batches
 
 WORDS = [f"w{i}" for i in range(200)]
@@ -107,7 +108,7 @@ def load(job: Job, journal: Journal) -> None:
         for version in count(job.first):
             journal.note(begin=version)
 
-            def acknowledge(report: ts.AddReport, version: int = version) -> None:
+            def acknowledge(report: AddReport, version: int = version) -> None:
                 journal.note(done=version, given=report.received)
 
             corpus.add_many(load_of(job.number, version), acknowledge)

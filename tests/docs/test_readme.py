@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from urllib.parse import unquote
@@ -27,6 +28,8 @@ OUTSIDE = [
 
 def test_the_readme_is_short() -> None:
     assert len(README) <= 10_000
+    two_screens, _, _ = README.partition("## Beside the alternatives")
+    assert len(two_screens.splitlines()) <= 100
 
 
 def test_the_two_commands_stand_first() -> None:
@@ -70,6 +73,14 @@ def test_the_docs_name_the_address_of_the_compose_file() -> None:
     assert pages
     for text in pages:
         assert address.replace("@database", ":$TEXTSIM_PASSWORD@127.0.0.1:5432") in text
+
+
+def test_python_that_no_page_runs_can_be_parsed() -> None:
+    not_run = re.compile(r"^<!-- not run: .* -->\n```python\n(.*?)^```", re.S | re.M)
+    blocks = [block for text in TEXTS.values() for block in not_run.findall(text)]
+    assert blocks
+    for block in blocks:
+        ast.parse(block)
 
 
 @pytest.mark.more

@@ -34,8 +34,8 @@ from textsim_db.text import hashing, shingles
 from textsim_db.text.nfkc import tables
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, split_texts, tokenize
-from textsim_db.text.utf8 import Utf8
+from textsim_db.text.tokens import split_texts, tokenize
+from textsim_db.text.utf8 import Tokens, Utf8
 
 CONFIGS = (
     CorpusSettings("word:1", threshold=0.5, num_hashes=32).complete(),

@@ -18,7 +18,8 @@ from textsim_db.settings.named_values import Shingle
 from textsim_db.text import hashing, stop_words, utf8
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
-from textsim_db.text.tokens import Tokens, leave_out, tokenize, tokens_of
+from textsim_db.text.tokens import leave_out, tokenize, tokens_of
+from textsim_db.text.utf8 import Tokens
 from textsim_db.text.word_cache import WordCache
 from textsim_db.write.load_batches import KeySet
 

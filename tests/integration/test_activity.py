@@ -77,7 +77,7 @@ def test_long_statements_begin_with_a_description(db: ts.Database) -> None:
         corpus.reconcile()
         corpus.remove([key for key, _ in texts[:5000]])
         corpus.detach("t")
-        corpus.drop()
+        db.drop_corpus(corpus.name)
     assert {name for name, _ in durations} == {"textsim-db"}
     assert "load documents of corpus 1" in descriptions(durations)
     short = ("BEGIN", "COMMIT", "ROLLBACK")  # these need no description

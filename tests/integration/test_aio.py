@@ -38,7 +38,7 @@ async def test_coroutines_and_iterators_return_what_the_methods_return(
         assert [each async for each in corpus.clusters()] == list(filled.clusters())
         assert (await corpus.pairs().to_arrow()).equals(filled.pairs().to_arrow())
         assert [drift async for drift in corpus.drift()] == []
-        managed = await db.manage("c")
+        managed = await db.corpus("c", on_server=True)
         assert (await managed.status()).indexed == 120
 
 

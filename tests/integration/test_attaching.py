@@ -69,7 +69,7 @@ def test_status_counts_indexed_and_pending_documents(
     connection.execute("UPDATE t SET body = body || ' changed' WHERE id < 100")
     status = corpus.status()
     assert (status.pending, status.as_text) == ((99, 0) if is_queue else (0, 99))
-    assert (status.oldest_pending is None) == (corpus.activity().lag is None) == (not is_queue)
+    assert (status.oldest_pending is None) == (corpus.status().lag is None) == (not is_queue)
 
 
 def test_documents_stored_as_text_are_complete(

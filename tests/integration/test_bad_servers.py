@@ -48,11 +48,10 @@ def test_a_corpus_dropped_by_another_client_is_not_found(
     corpus.add("a", "some text")
     execute(db.url, "CREATE TABLE t (id int PRIMARY KEY, body text)")
     with ts.connect(db.url) as other:
-        other.corpus("c").drop()
+        other.drop_corpus("c")
     calls: list[Callable[[], object]] = [
         corpus.status,
         corpus.failures,
-        corpus.retry_failures,
         corpus.reconcile,
         lambda: list(corpus.drift()),
         lambda: corpus.attach("t", "id", "body"),
@@ -68,7 +67,6 @@ def test_a_corpus_dropped_by_another_client_is_not_found(
         lambda: len(corpus),
         lambda: "a" in corpus,
         lambda: corpus.check(),
-        lambda: corpus.drop(),
     ]
     for again in range(2):
         for call in calls:

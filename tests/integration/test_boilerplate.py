@@ -13,6 +13,7 @@ from tests.support.connections import tables_of
 from tests.support.sampling import sample
 from tests.support.templated_texts import FOOTER, HEADER, templated
 from textsim_db.settings.named_values import Shingle
+from textsim_db.sketch import sketch_texts
 from textsim_db.text.boilerplate import learn_boilerplate, words_of_shingles
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokenize
@@ -64,7 +65,7 @@ def test_a_rebuild_learns_boilerplate_and_every_writer_leaves_it_out(
     assert len(values) >= 56
     assert db.corpus("learned").config == learned.config
     assert learned.check() == []
-    assert learned.without_words() == (3, ["empty", "nothing", "sql nothing"])
+    assert learned.statistics().empty == 3  # empty, nothing, sql nothing
     db.worker().run(until_idle=True)
     stored = _documents(db, "learned")
     # The same texts again are unchanged, from Python and from SQL.
@@ -75,7 +76,7 @@ def test_a_rebuild_learns_boilerplate_and_every_writer_leaves_it_out(
             signature = connection.execute(
                 "SELECT textsim.signature('learned', %s)", [text]
             ).fetchone()
-            assert signature == (learned.signature(text).tolist(),)
+            assert signature == (sketch_texts.signature(text, learned.config).tolist(),)
         assert _documents(db, "learned") == stored
         assert learned.pairs() is not None
         for number in range(5):

@@ -14,6 +14,7 @@ import textsim_db as ts
 from tests.support.sampling import sample
 from tests.support.waiting import LOCKS, wait_for, wait_until
 from textsim_db.db import stored_corpus
+from textsim_db.results import AddReport
 from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
 from textsim_db.write import vacuum_loads
 from textsim_db.write.input_batches import BATCH_DOCUMENTS
@@ -207,7 +208,7 @@ def test_a_load_ends_if_a_vacuum_holds_the_lock_of_the_index(
         for setting in SLOW_VACUUM:
             connection.execute(f'ALTER DATABASE "{connection.info.dbname}" SET {setting}'.encode())
 
-        def wait_after_last_batch(report: ts.AddReport) -> None:
+        def wait_after_last_batch(report: AddReport) -> None:
             if report.added == count:
                 wait_until(connection, HOLDS_BAND_ROWS)
 

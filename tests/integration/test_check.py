@@ -7,6 +7,7 @@ import pytest
 
 import textsim_db as ts
 from textsim_db.read import check_corpus
+from textsim_db.results import Problem
 
 # {d}: the id of the document. {first}, {second}: its two lowest buckets.
 DAMAGES: dict[str, tuple[str, set[str]]] = {
@@ -82,7 +83,7 @@ def problems_after(corpus: ts.Corpus, url: str, *damages: str) -> set[tuple[str,
         for damage in damages:
             assert connection.execute(damage.encode()).rowcount > 0, damage
     problems = corpus.check()
-    assert all(isinstance(problem, ts.Problem) and problem.detail for problem in problems)
+    assert all(isinstance(problem, Problem) and problem.detail for problem in problems)
     return {(problem.kind, problem.subject) for problem in problems}
 
 

@@ -182,7 +182,7 @@ def test_what_waits_since_a_clock_was_ahead_has_an_age(
         if m.name == "textsim_pending_age_seconds" and m.labels["kind"] == "change"
     ]
     assert len(ages) == 1
-    for seconds in (float(str(age)), *ages, posts.activity().lag or 0):
+    for seconds in (float(str(age)), *ages, posts.status().lag or 0):
         assert 47 * HOUR < seconds <= 48 * HOUR
 
 

@@ -25,6 +25,7 @@ from textsim_db.read import (
     snapshot,
     statements,
 )
+from textsim_db.sketch import sketch_texts
 from textsim_db.text.shingles import shingles
 
 
@@ -74,7 +75,9 @@ def corpus(db: ts.Database, texts: dict[str, str]) -> ts.Corpus:
 
 def expected_pairs(corpus: ts.Corpus, texts: dict[str, str]) -> Pairs:
     """Compare every two documents, and return the pairs that share a bucket and reach the threshold."""
-    buckets = {key: set(corpus.buckets(text).tolist()) for key, text in texts.items()}
+    buckets = {
+        key: set(sketch_texts.buckets(text, corpus.config).tolist()) for key, text in texts.items()
+    }
     sets = {key: set(shingles(text, "word:3")) for key, text in texts.items()}
     candidates = (
         pair for pair in combinations(sorted(texts), 2) if buckets[pair[0]] & buckets[pair[1]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.support.passages import (
     with_header,
 )
 from tests.support.scopes import scopes_of_equal_bits
+from textsim_db.results import CommonRun, Passage, SharedPassage
 from textsim_db.sketch.fingerprints import LEFT_OUT
 from textsim_db.write.input_batches import BATCH_DOCUMENTS
 
@@ -67,7 +69,7 @@ def test_all_pairs_of_a_crowd_need_not_be_compared(
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     query = "SELECT * FROM textsim.shared_passages('c', max_documents => %s)"
-    pair = ts.SharedPassage("a", "b", 9, 2, 2)
+    pair = SharedPassage("a", "b", 9, 2, 2)
     assert list(corpus.shared_passages(max_documents=19)) == [pair]
     assert connection.execute(query, [19]).fetchall() == [pair]
     assert notices[0] in caplog.text
@@ -88,7 +90,7 @@ def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Conn
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     found = corpus.passages(f"Before. {HEADER}, after")
     assert found == []
-    assert found.common == [ts.CommonRun(10, 1, 1024)]
+    assert found.common == [CommonRun(10, 1, 1024)]
     assert common_in_sql(connection, f"Before. {HEADER}, after") == found.common
     (record,) = corpus.contamination([("q", f"Before. {HEADER}, after")])
     assert record == ("q", 12, 0.0, [], [], found.common)
@@ -106,7 +108,7 @@ def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Conn
     ).fetchall()
     assert stored[0] == stored[1] != ([],)
     assert corpus.check() == []
-    assert corpus.passages_of("0007")[0] == ts.Passage("new", 14, 0, 0)
+    assert corpus.passages_of("0007")[0] == Passage("new", 14, 0, 0)
     assert db.corpus("c").config.common_of_passages.values.tolist() == common.values.tolist()
 
 
@@ -131,25 +133,22 @@ def test_every_search_says_that_a_run_is_left_out(
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     of_document = corpus.passages_of("0007")
     assert of_document == []
-    assert of_document.common == [ts.CommonRun(11, 0, 1024)]
+    assert of_document.common == [CommonRun(11, 0, 1024)]
     assert not caplog.records
     for search in (
-        lambda: corpus.containing(HEADER, 0.5),
-        lambda: corpus.query(HEADER, 0.5, measure="containment"),
-        lambda: corpus.neighbours("0007", 0.5, measure="containment"),
+        partial(corpus.query, HEADER, 0.5, measure="containment"),
+        partial(corpus.neighbours, "0007", 0.5, measure="containment"),
     ):
         assert search() == []
         assert message in caplog.text
         assert "textsim rebuild c --common-passages" in caplog.text
         caplog.clear()
-    assert corpus.containing("one two three four five six seven eight", 0.5) == []
+    other = "one two three four five six seven eight"
+    assert corpus.query(other, 0.5, measure="containment") == []
     assert not caplog.records
-    for query, parameter in (
-        ("SELECT * FROM textsim.passages_of('c', %s)", "0007"),
-        ("SELECT * FROM textsim.containing('c', %s, 0.5)", HEADER),
-    ):
-        assert connection.execute(query, [parameter]).fetchall() == []
-        assert notices.pop().startswith(message)
+    query = "SELECT * FROM textsim.passages_of('c', '0007')"
+    assert connection.execute(query).fetchall() == []
+    assert notices.pop().startswith(message)
 
 
 def test_a_scope_does_not_hide_the_passages_of_another(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import psycopg
 import pytest
 
 import textsim_db as ts
+from textsim_db.results import AddReport, CorpusSummary
 from textsim_db.write.vacuum_loads import ANALYZE_DOCUMENTS
 
 TEXTS = {
@@ -34,7 +34,7 @@ def test_corpora_are_listed_by_name(db: ts.Database) -> None:
         db.create_corpus(name)
     assert list(db.corpora()) == sorted(["b", "Ä", "a b", "a", 'quoted "name"', "%s", "{document}"])
     db.corpus("{document}").add("k", "v")
-    db.corpus("a").drop()
+    db.drop_corpus("a")
     assert "a" not in db.corpora()
 
 
@@ -43,11 +43,9 @@ def test_corpora_says_what_each_is(db: ts.Database) -> None:
     db.create_corpus("exact", recall=1, shingle="char:4", threshold=0.6, guards=["numbers"])
     db.create_corpus("notes", is_unique=True, scoped=True)
     assert db.corpora() == {
-        "exact": ts.CorpusSummary("char:4", 0.6, 1.0, ("numbers",), False, False),
-        "notes": ts.CorpusSummary("word:3", 0.8, db.corpus("notes").config.recall, (), True, True),
-        "plain": ts.CorpusSummary(
-            "word:3", 0.8, db.corpus("plain").config.recall, (), False, False
-        ),
+        "exact": CorpusSummary("char:4", 0.6, 1.0, ("numbers",), False, False),
+        "notes": CorpusSummary("word:3", 0.8, db.corpus("notes").config.recall, (), True, True),
+        "plain": CorpusSummary("word:3", 0.8, db.corpus("plain").config.recall, (), False, False),
     }
     with pytest.raises(ts.CorpusNotFound):
         db.corpus("a")
@@ -73,7 +71,7 @@ def test_add_many_reads_a_stream_and_reports_progress(db: ts.Database) -> None:
             furthest = i
             yield str(i), "same words"
 
-    def progress(report: ts.AddReport) -> None:
+    def progress(report: AddReport) -> None:
         received.append(report.received)
         ahead.append(furthest - report.received)
 
@@ -96,7 +94,7 @@ def test_adding_unchanged_documents_writes_nothing(corpus: ts.Corpus, database_u
 
     before = state()
     again = {key: f"  {text.upper()} !" for key, text in TEXTS.items()}
-    assert corpus.add_many(again.items()) == ts.AddReport(unchanged=len(TEXTS), without_words=1)
+    assert corpus.add_many(again.items()) == AddReport(unchanged=len(TEXTS), without_words=1)
     assert state() == before
 
 
@@ -113,15 +111,6 @@ def test_documents_may_be_added_while_pairs_are_read(corpus: ts.Corpus) -> None:
         corpus.add(f"copy of {pair.a}", TEXTS[pair.a])
         pairs_read.append(pair)
     assert len(pairs_read) == 3
-
-
-def test_signatures_and_buckets_have_the_right_shapes(corpus: ts.Corpus) -> None:
-    signature, buckets = corpus.signature(TEXTS["a"]), corpus.buckets(TEXTS["a"])
-    assert signature.shape == (2048,)
-    assert signature.dtype == np.int16
-    assert buckets.shape == (1024,)
-    assert buckets.dtype == np.int32
-    assert corpus.signature("").shape == corpus.buckets(" ").shape == (0,)
 
 
 def test_a_corpus_supports_in_and_len(corpus: ts.Corpus) -> None:

@@ -14,6 +14,7 @@ from tests.support.threads import in_thread
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
 from textsim_db.db.addresses import plain_url, sqlalchemy_url
 from textsim_db.db.word_rows import BULK_WORDS, WORDS_AT_ONCE
+from textsim_db.results import AddReport
 from textsim_db.text.hashing import hash_texts
 from textsim_db.text.tokens import words
 
@@ -24,7 +25,7 @@ def test_the_words_of_the_collision_have_one_hash() -> None:
     assert len(set(hash_texts([collision.FIRST, collision.SECOND]))) == 1
 
 
-def is_refused(report: ts.AddReport, key: str, word: str) -> bool:
+def is_refused(report: AddReport, key: str, word: str) -> bool:
     [refusal] = report.refused
     return refusal.key == key and f'"{word}"' in refusal.reason and "hash" in refusal.reason
 

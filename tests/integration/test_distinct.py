@@ -16,6 +16,7 @@ from tests.support.connections import Connection
 from tests.support.expiry import expire
 from tests.support.guarded_texts import GUARD_WORDS, guard_of, guarded_texts
 from tests.support.reference import similarity
+from textsim_db.results import Distinct
 
 Pairs = Mapping[tuple[str, str], float]
 """The similarities of pairs, either document first."""
@@ -29,7 +30,7 @@ KINDS: tuple[dict[str, Any], ...] = (
 )
 
 
-def expected(keys: Sequence[str], merges: Pairs) -> list[ts.Distinct[str]]:
+def expected(keys: Sequence[str], merges: Pairs) -> list[Distinct[str]]:
     """Go through the keys in order of rank; a copy goes to the most similar key that is kept."""
     copies: dict[str, list[str]] = {}
     for key in dict.fromkeys(keys):
@@ -38,7 +39,7 @@ def expected(keys: Sequence[str], merges: Pairs) -> list[ts.Distinct[str]]:
             copies[max(similar, key=lambda kept: merges[key, kept])].append(key)  # ties: the first
         else:
             copies[key] = []
-    return [ts.Distinct(key, keys.index(key) + 1, tuple(copies[key])) for key in copies]
+    return [Distinct(key, keys.index(key) + 1, tuple(copies[key])) for key in copies]
 
 
 def matches_of(
@@ -57,7 +58,7 @@ def in_sql(connection: Connection, *arguments: object, **named: object) -> list[
     given += [f"{name} => %({name})s" for name in named]
     query = f"SELECT * FROM textsim.distinct_of('c', {', '.join(given)})"
     rows = connection.execute(query.encode(), values).fetchall()
-    return [ts.Distinct(key, rank, tuple(copies)) for key, rank, copies in rows]
+    return [Distinct(key, rank, tuple(copies)) for key, rank, copies in rows]
 
 
 def random_texts(rng: random.Random) -> dict[str, str]:
@@ -134,8 +135,7 @@ def test_texts_in_memory_are_compared_alike(rng: random.Random, settings: dict[s
     assert any(each.copies for each in results)
     assert ts.distinct({key: texts[key] for key in keys}, **chosen) == results
     by_place = [
-        ts.Distinct(each.rank - 1, each.rank, tuple(map(keys.index, each.copies)))
-        for each in results
+        Distinct(each.rank - 1, each.rank, tuple(map(keys.index, each.copies))) for each in results
     ]
     assert ts.distinct([texts[key] for key in keys], 7, **chosen) == by_place[:7]
     assert ts.distinct([]) == []

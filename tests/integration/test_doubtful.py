@@ -12,6 +12,7 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.judgements import judged_groups
+from textsim_db.results import Pair
 from textsim_db.settings.named_values import Verdict
 from textsim_db.sync import build_clusters
 
@@ -84,7 +85,7 @@ def test_pairs_that_nobody_judged(
     assert corpus.check() == []
 
 
-def differing(connection: Connection, pair: ts.Pair[str]) -> tuple[str, ...]:
+def differing(connection: Connection, pair: Pair[str]) -> tuple[str, ...]:
     query = "SELECT textsim.differs('c', %s, %s)"
     ((kinds,),) = connection.execute(query, [pair.a, pair.b]).fetchall()
     return tuple(kinds)
@@ -96,21 +97,16 @@ def in_scope(connection: Connection, key: str, scope: str) -> bool:
     return connection.execute(query % number, [key]).fetchall() == [(scope,)]
 
 
-def test_an_update_dates_and_announces_new_doubtful_matches(
+def test_an_update_dates_new_doubtful_matches(
     db: ts.Database, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The statements of an update do, and the join that computes all matches anew dates them."""
     corpus = db.create_corpus("c", shingle="word:1", is_unique=True, unique_from=0.95)
     text = " ".join(f"w{n:02}" for n in range(20))
     corpus.track()
-    connection.execute("SET textsim.notify = on; LISTEN textsim_doubtful")
-    for key, dates, channels in (("a", 0, []), ("b", 1, ["textsim_doubtful"]), ("z", 1, [])):
+    for key, dates in (("a", 0), ("b", 1), ("z", 1)):
         corpus.add(key, "other words" if key == "z" else f"{text} {key}")
         connection.execute("CALL textsim.update_clusters('c')")
-        # The connection reads what has come when it ends a statement.
-        connection.execute("NOTIFY textsim_doubtful, 'end'")
-        notices = list(connection.notifies(timeout=10, stop_after=len(channels) + 1))
-        assert [n.payload for n in notices] == ["c"] * len(channels) + ["end"]
         assert _dates(connection) == dates
     corpus.untrack()
     monkeypatch.setattr(build_clusters, "LEAST_DOCUMENTS", 1)

@@ -41,7 +41,7 @@ def use_corpus(address: str | Engine) -> None:
             connection.exec_driver_sql(
                 "INSERT INTO t VALUES ('dé', 'un mot'), ('x', repeat('a', 9))"
             )
-        assert db.worker(listen=True).run(until_idle=True).added == 2
+        assert db.worker().run(until_idle=True).added == 2
         corpus.reconcile()
         assert corpus.statistics().documents == len(corpus) == 4
         assert corpus.status().indexed == 4

@@ -9,6 +9,7 @@ import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.expiry import DAY, OTHER, TEXT, create, expire, expiries, table_of
 from tests.support.sampling import sample
+from textsim_db.results import Drift
 from textsim_db.settings.named_values import ExistingName
 
 MODES = ["queue", "inline"]
@@ -95,15 +96,15 @@ def test_drift_sees_a_time_that_triggers_missed(
     before = expiries(connection, corpus)["1"]
     connection.execute("SET session_replication_role = replica")
     connection.execute("UPDATE post SET moment = moment - interval '5 days'")
-    assert list(corpus.drift()) == [ts.Drift("1", "different")]
+    assert list(corpus.drift()) == [Drift("1", "different")]
     assert corpus.reconcile().replaced == 1
     assert expiries(connection, corpus)["1"] == before - 5 * DAY
     connection.execute("UPDATE post SET moment = moment - interval '50 days'")
-    assert list(corpus.drift()) == [ts.Drift("1", "surplus")]
+    assert list(corpus.drift()) == [Drift("1", "surplus")]
     assert [problem.kind for problem in corpus.check()] == ["surplus document"]
     assert corpus.reconcile().removed == 1
     connection.execute("UPDATE post SET moment = now()")
-    assert list(corpus.drift()) == [ts.Drift("1", "missing")]
+    assert list(corpus.drift()) == [Drift("1", "missing")]
     assert corpus.drift().to_arrow().to_pylist() == [{"key": "1", "kind": "missing"}]
     assert [problem.kind for problem in corpus.check()] == ["missing document"]
     assert corpus.reconcile().added == 1

@@ -16,6 +16,7 @@ from tests.support.clients import Clients
 from tests.support.connections import Connection, value
 from tests.support.expiry import DAY, OTHER, TEXT, create, expire, expiries, table_of
 from tests.support.scopes import Document, random_documents, true_pairs
+from textsim_db.results import AddReport, Pair
 from textsim_db.settings.check_values import check_duration
 from textsim_db.write import load_batches, prepare_batches, write_batch
 
@@ -33,7 +34,7 @@ def test_an_expired_document_counts_nowhere(
     expire(connection, corpus, "b")
     before = expiries(connection, corpus)
     for _ in range(2):
-        pair = ts.Pair("a", "c", 1.0)
+        pair = Pair("a", "c", 1.0)
         assert list(corpus.pairs()) == [pair]
         assert [cluster.keys for cluster in corpus.clusters()] == [("a", "c")]
         assert [each.key for each in corpus.duplicates()] == ["c"]
@@ -44,7 +45,6 @@ def test_an_expired_document_counts_nowhere(
         assert sorted(each.key for each in corpus.candidates(TEXT, scope=scope)) == ["a", "c"]
         rows: dict[str, list[tuple[str, ...]]] = {
             "SELECT a, b FROM textsim.pairs('c')": [("a", "c")],
-            "SELECT a, b FROM textsim.candidate_pairs('c')": [("a", "c")],
             "SELECT key FROM textsim.clusters('c') ORDER BY 1": [("a",), ("c",)],
             "SELECT key FROM textsim.duplicates('c')": [("c",)],
             "SELECT key FROM textsim.matches('c', %(text)s, scope => %(scope)s)": [("a",), ("c",)],
@@ -53,9 +53,7 @@ def test_an_expired_document_counts_nowhere(
                 ("c",),
             ],
             "SELECT key FROM textsim.neighbours('c', 'a')": [("c",)],
-            "SELECT key FROM textsim.candidates_of('c', 'a')": [("c",)],
             "SELECT key FROM textsim.neighbours('c', 'b')": [],
-            "SELECT key FROM textsim.candidates_of('c', 'b')": [],
         }
         for query, expected in rows.items():
             found = connection.execute(query.encode(), {"text": TEXT, "scope": scope}).fetchall()
@@ -129,7 +127,7 @@ def test_documents_are_extended_without_a_change_of_their_words(
     for _ in range(2):
         expire(connection, corpus, "python", "sql")
         before = expiries(connection, corpus)
-        assert corpus.add("python", TEXT) == ts.AddReport(unchanged=1)
+        assert corpus.add("python", TEXT) == AddReport(unchanged=1)
         assert not value(connection, "SELECT textsim.add('c', 'sql', %s)", [OTHER])
         after = expiries(connection, corpus)
         assert all(after[key] > before[key] + 29 * DAY for key in before)

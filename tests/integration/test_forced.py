@@ -11,6 +11,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection, engine_of, value
+from textsim_db.results import Outcome
 
 COMMON = "one two three four five six seven eight nine ten"
 RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
@@ -51,7 +52,7 @@ def in_python(method: str) -> Callable[..., list[str]]:
             result = getattr(corpus, method)(key, text, **force)
         except ts.DuplicateError as error:
             return [match.key for match in error.matches]
-        if method == "add" or result.outcome is not ts.Outcome.TWIN:
+        if method == "add" or result.outcome is not Outcome.TWIN:
             return []
         return [match.key for match in result.matches]
 

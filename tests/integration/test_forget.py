@@ -12,6 +12,7 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.waiting import wait_for
+from textsim_db.results import ForgetReport
 from textsim_db.write import rebuild
 from textsim_db.write.remove_documents import KEPT_TABLES
 
@@ -38,7 +39,7 @@ def traces(connection: Connection, texts: tuple[str, ...] = (*SECRET, KEY, NOTE)
 
 
 def check_traces(
-    connection: Connection, report: ts.ForgetReport, left: set[str] | None = None
+    connection: Connection, report: ForgetReport, left: set[str] | None = None
 ) -> None:
     """Assert that only some texts are left, at once, or after the statements that had to wait."""
 
@@ -90,12 +91,12 @@ def test_no_file_has_a_forgotten_text(corpus: ts.Corpus, connection: Connection)
 
 
 def test_no_file_has_the_text_of_a_dropped_corpus(
-    corpus: ts.Corpus, connection: Connection
+    db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
     corpus.detach("ticket")
-    corpus.drop()
+    db.drop_corpus(corpus.name)
     statements = [f"VACUUM (FULL) {table}" for table in KEPT_TABLES]
-    check_traces(connection, ts.ForgetReport(to_run=statements))
+    check_traces(connection, ForgetReport(to_run=statements))
 
 
 @pytest.mark.parametrize("end", ["removed", "replaced", "expired", "deleted row"])

@@ -12,6 +12,7 @@ import textsim_db as ts
 from tests.support.forking import run_script
 from tests.support.sampling import sample
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
+from textsim_db.results import AddReport
 
 WRITERS = """
 address = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:")) if {own} else url
@@ -179,12 +180,12 @@ def test_dropping_a_corpus_does_not_delay_another(
     # The reader locks the tables of the dropped corpus, so the drop waits for it.
     with psycopg.connect(db.url) as reader:
         reader.execute("SELECT count(*) FROM textsim.document_1")
-        dropping = threading.Thread(target=dropped.drop)
+        dropping = threading.Thread(target=db.drop_corpus, args=("gone",))
         dropping.start()
         wait_until(connection, DROP_WAITS)
         with psycopg.connect(db.url, options="-c lock_timeout=60000") as writer:
             writer.execute("SELECT textsim.add('stays', 'b', 'one two three five')")
-            pairs = writer.execute("SELECT * FROM textsim.candidate_pairs('stays')")
+            pairs = writer.execute("SELECT * FROM textsim.pairs('stays')")
             assert len(pairs.fetchall()) <= 1
         with ts.connect(db.url) as other:
             other.create_corpus("made meanwhile")
@@ -198,7 +199,7 @@ def test_dropping_a_corpus_does_not_delay_another(
 def test_an_error_of_the_progress_function_leaves_no_thread(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
 
-    def fail(report: ts.AddReport) -> None:
+    def fail(report: AddReport) -> None:
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):

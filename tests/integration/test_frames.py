@@ -16,6 +16,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from textsim_db.results import Pair, QueryMatch, Refusal
 
 KINDS: dict[str, Callable[[pa.Table], Any]] = {
     "pandas": lambda table: table.to_pandas(),
@@ -88,7 +89,7 @@ def test_each_frame_of_a_result_has_all_rows(corpus: ts.Corpus) -> None:
     first = next(results)
     table = results.to_arrow()
     assert results.to_arrow() == table
-    assert [first, *results] == [ts.Pair(**row) for row in table.to_pylist()]
+    assert [first, *results] == [Pair(**row) for row in table.to_pylist()]
     assert list(results) == []
 
 
@@ -119,7 +120,7 @@ def test_the_matches_of_a_frame_are_those_of_its_texts(
         frame = KINDS[kind](queries)
         results = corpus.query_many(frame, max_results=3, text="body", key=key)
         expected = [
-            ts.QueryMatch(name, match.key, match.similarity)
+            QueryMatch(name, match.key, match.similarity)
             for name, matches in zip(names, lists, strict=True)
             for match in matches
         ]
@@ -201,7 +202,7 @@ def test_a_frame_of_a_scoped_corpus_has_a_scope_for_each_row(corpus_db: ts.Datab
     frame = pl.DataFrame({"n": [5, 6], "who": ["x", "y"], "body": ["a text", "a text"]})
     assert corpus.add_many(frame, key="n", text="body", scope="who").added == 2
     matches = corpus.query_many(frame, text="body", key="n", scope=frame["who"].to_list())
-    assert list(matches) == [ts.QueryMatch(5, "5", 1.0), ts.QueryMatch(6, "6", 1.0)]
+    assert list(matches) == [QueryMatch(5, "5", 1.0), QueryMatch(6, "6", 1.0)]
     absent = frame.with_columns(who=pl.Series(["x", None]), n=pl.Series([7, 8]))
     report = corpus.add_many(absent, key="n", text="body", scope="who")
     assert [refusal.key for refusal in report.refused] == ["8"]
@@ -250,7 +251,7 @@ def removed_by_hand(db: ts.Database, frame: pl.DataFrame, keep: str) -> dict[int
     corpus.add_many((row, frame["body"][row]) for row in range(size))
     rows = corpus.duplicates(rank=lambda key: ranks[keep](int(key)))
     removed = {int(each.key): int(each.kept) for each in rows}
-    corpus.drop()
+    db.drop_corpus(corpus.name)
     return removed
 
 
@@ -346,7 +347,7 @@ def test_rows_of_two_scopes_do_not_match(corpus_db: ts.Database) -> None:
     unique, report = ts.dedupe_frame(frame, text="body", scope="who")
     assert unique["who"].to_list() == ["x", "y", None]
     assert list(report.removed) == [ts.RemovedRow(2, 0, None, None, 1.0)]
-    assert report.refused == [ts.Refusal("3", 'column "who", row 3: the scope is null')]
+    assert report.refused == [Refusal("3", 'column "who", row 3: the scope is null')]
 
 
 def test_rows_that_match_a_corpus_are_removed(corpus_db: ts.Database) -> None:
@@ -393,7 +394,7 @@ def test_rows_that_cannot_be_compared_stay(corpus_db: ts.Database) -> None:
     ):
         unique, report = ts.dedupe_frame(frame, "body", "id")
         assert len(unique) == 2
-        assert report.refused == [ts.Refusal("None", 'column "body", row 1: the text is null')]
+        assert report.refused == [Refusal("None", 'column "body", row 1: the text is null')]
         assert pl.DataFrame(report.removed)["key"].to_list() == ["c"]
     empty, report = ts.dedupe_frame(frame[:0], "body", "id")
     assert (len(empty), report.rows, report.removed.to_arrow().num_rows) == (0, 0, 0)

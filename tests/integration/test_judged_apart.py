@@ -9,6 +9,7 @@ import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.sources import index_all_pending
 from tests.support.ways_to_write import NEAR, STANDING, WAYS
+from textsim_db.results import Outcome
 
 
 @pytest.mark.parametrize(("recall", "scoped"), [(1.0, False), (0.95, True)])
@@ -40,7 +41,7 @@ def test_a_pair_judged_different_is_no_twin(
         connection.execute("DELETE FROM t")
         connection.execute("ALTER TABLE t ENABLE TRIGGER ALL")
         # Nobody judged a third document.
-        assert corpus.add_unique("third", f"{text} too", scope).outcome is ts.Outcome.TWIN, name
+        assert corpus.add_unique("third", f"{text} too", scope).outcome is Outcome.TWIN, name
     corpus.rebuild(seed=7)
     index_all_pending(db, corpus)
     assert value(connection, "SELECT count(*) FROM textsim.document_2 WHERE forced") == 0

@@ -27,6 +27,7 @@ from tests.support.judgements import (
 from textsim_db.cluster import split_large_buckets
 from textsim_db.files.judgement_files import read_judgements
 from textsim_db.read import bucket_pairs
+from textsim_db.results import Duplicate
 from textsim_db.settings.named_values import VerdictName
 
 
@@ -177,7 +178,7 @@ def test_a_chain_leads_through_a_removed_document(db: ts.Database) -> None:
         (cluster,) = corpus.clusters(linkage=linkage, judgements=True)
         assert cluster.keys == ("a", "c")
         assert cluster.weakest == 1
-    assert list(corpus.duplicates(judgements=True)) == [ts.Duplicate("c", "a", 0.0)]
+    assert list(corpus.duplicates(judgements=True)) == [Duplicate("c", "a", 0.0)]
     assert list(corpus.clusters()) == []
 
 
@@ -288,7 +289,7 @@ def test_judgements_go_with_their_corpus(db: ts.Database, connection: Connection
         for seed in (2, 3):
             corpus.rebuild(seed=seed)
         assert len(list(corpus.judgements())) == 1
-        corpus.drop()
+        db.drop_corpus(corpus.name)
     assert connection.execute("SELECT count(*) FROM textsim.judgement").fetchone() == (0,)
 
 

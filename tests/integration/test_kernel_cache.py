@@ -275,8 +275,8 @@ with ts.connect(url) as db:
         corpus.add_unique("a", "one two three four")
         corpus.add("b", "some other words, ﬁve of them")
         corpus.query_many(["one two three four", "none"])
-        list(corpus.pairs()), list(corpus.duplicates()), corpus.signature("a text")
-        corpus.drop()
+        list(corpus.pairs()), list(corpus.duplicates())
+        db.drop_corpus(corpus.name)
 """
 
 

@@ -148,7 +148,10 @@ def test_the_stored_languages_are_listed_in_sql(
     db: ts.Database, connection: Connection, rng: random.Random
 ) -> None:
     corpus = db.create_corpus("c", language="auto")
-    corpus.add_many(stories(rng).items())
+    texts = stories(rng)
+    corpus.add_many(texts)
+    confidences = ts.identify_languages([corpus.normal_form(key) for key in texts])
+    assert confidences == ts.identify_languages(list(texts.values()))
     connection.execute("SELECT textsim.add('c', 'new', 'some text')")
     rows = connection.execute("SELECT * FROM textsim.languages('c')").fetchall()
     assert rows == [*((code, 3) for code in sorted(TEXTS)), (UNDETERMINED, 2), (None, 1)]

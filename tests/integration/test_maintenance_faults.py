@@ -319,7 +319,7 @@ def test_a_detached_partition_does_not_keep_a_dropped_table(
         assert (step, len(corpus)) == (step, 0)
         assert db.sources() == []
         connection.execute("TRUNCATE m1; DROP TABLE m1")
-        corpus.drop()
+        db.drop_corpus(corpus.name)
 
 
 def broken_clusters(db: ts.Database, connection: Connection, table: str = "cluster_event") -> None:

@@ -19,6 +19,7 @@ from tests.support.sampling import sample
 from textsim_db.cluster import split_large_buckets
 from textsim_db.measures import MEASURES, Measure, shingles, words
 from textsim_db.read import search
+from textsim_db.sketch import sketch_texts
 
 THRESHOLDS = {"cosine_distance": 30.0, "euclidean": 4.0, "manhattan": 12.0, "levenshtein": 10.0}
 
@@ -47,7 +48,7 @@ def test_searches_by_every_measure_equal_the_measures_of_candidates(
     corpus.add_many(texts.items())
     queries = [*rng.sample(sorted(texts.values()), 6), f"unknown {model} unheard unheard"]
     candidates_of = {text: {c.key for c in corpus.candidates(text)} for text in queries}
-    buckets_of = {key: corpus.buckets(text) for key, text in texts.items()}
+    buckets_of = {key: sketch_texts.buckets(text, corpus.config) for key, text in texts.items()}
     candidate_pairs = {
         (a, b)
         for a, b in combinations(sorted(texts), 2)
@@ -168,7 +169,7 @@ def test_sql_and_python_find_the_nearest(
         for text in [*asked, "", "word", "字 w1 w2", "w1 w2 not 8"]:
             k, scope = rng.choice([1, 10, 1000]), "a" if options else None
             found = corpus.nearest(text, k, scope=scope)
-            assert db.manage("c").nearest(text, k, scope=scope) == found
+            assert db.corpus("c", on_server=True).nearest(text, k, scope=scope) == found
             query = "SELECT key, similarity, differs FROM textsim.nearest('c', %s, %s, scope => %s)"
             rows = connection.execute(query, [text, k, scope]).fetchall()
             assert rows == [(m.key, m.similarity, list(m.differs)) for m in found]

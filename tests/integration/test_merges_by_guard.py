@@ -20,6 +20,7 @@ from tests.support.guarded_texts import GUARD_FILLER, GUARD_WORDS, guard_of, gua
 from tests.support.judgements import expected_clusters, random_judgements
 from tests.support.sampling import sample
 from tests.support.truth import brute_force
+from textsim_db.results import Outcome
 
 INVOICE = "the invoice number {} was {}paid by the customer on monday in {}"
 TEXTS = {
@@ -144,7 +145,7 @@ def test_a_stop_word_that_a_guard_counts_stays(db: ts.Database, connection: Conn
 
 def test_wrong_guards_are_refused(db: ts.Database, connection: Connection) -> None:
     for guards, words, message in (
-        ("numbrs", (), "expected one of numbers, negations, words, content; did you mean"),
+        ("numbrs", (), "expected one of numbers, .*; did you mean"),
         ("words", (), "go together"),
         ("words", [""], "go together; set both, with at least one word"),
         ("words", ["?!", "\u200b"], "go together; set both, with at least one word"),
@@ -367,9 +368,9 @@ def test_the_answer_to_a_write_agrees_with_brute_force(
         assert len(others) > 3 or named == dict([*siblings.items()][: 10 - len(best)])
         for outcome, _, _, differs in rows:
             assert bool(differs) == (outcome == "sibling")
-    assert ts.Outcome.TWIN in outcomes
+    assert Outcome.TWIN in outcomes
     # A corpus with bands has few candidates of low similarity.
-    assert "bands" in settings or {ts.Outcome.SIBLING, ts.Outcome.DOUBTFUL} <= outcomes
+    assert "bands" in settings or {Outcome.SIBLING, Outcome.DOUBTFUL} <= outcomes
     again = texts[stored[0]], scopes[stored[0]]
-    assert corpora[1].add_unique(stored[0], *again) == (ts.Outcome.UNCHANGED, [])
+    assert corpora[1].add_unique(stored[0], *again) == (Outcome.UNCHANGED, [])
     assert [corpus.check() for corpus in corpora] == [[], []]

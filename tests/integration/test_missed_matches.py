@@ -98,7 +98,7 @@ def test_each_search_by_bands_that_find_little_warns(
     for search in SEARCHES.values():
         assert warnings_of(caplog, partial(search, few, 0.8)) == [f'corpus "few": {FEW}']
         assert warnings_of(caplog, partial(search, few, 1.0)) == []
-    assert warnings_of(caplog, lambda: corpus_db.manage("few").query(TEXT)) != []
+    assert warnings_of(caplog, lambda: corpus_db.corpus("few", on_server=True).query(TEXT)) != []
     caplog.clear()
     assert few.rebuild(bands=6, rows=20)
     few.rebuild(threshold=0.99, bands=6, rows=20)

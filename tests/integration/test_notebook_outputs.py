@@ -71,7 +71,7 @@ def test_differences_of_many_pairs_are_those_of_explain(
     assert [(each.a, each.b) for each in found] == [(str(a), str(b)) for a, b in given]
     for each in found[:20] + found[-20:]:
         explained = corpus.explain(each.a, each.b)
-        assert (each.parts, each.distinctions) == (explained.parts, explained.distinctions)
+        assert (each.diff, each.distinctions) == (explained.diff, explained.distinctions)
     assert [each[:2] for each in corpus.differences(corpus.pairs(0.1))] == [
         pair[:2] for pair in corpus.pairs(0.1)
     ]
@@ -80,35 +80,6 @@ def test_differences_of_many_pairs_are_those_of_explain(
     for wrong in ("ab", (1,), 5):
         with pytest.raises(ts.ConfigurationError, match="expected two keys"):
             list(corpus.differences([wrong]))  # type: ignore[list-item]
-
-
-def test_the_members_of_a_cluster_stand_below_the_kept_one(corpus: ts.Corpus) -> None:
-    texts = {
-        "a": WORDS,
-        "b": f"{WORDS} 5",
-        "c": f"{WORDS} 5 may 6",
-        "<d>": f"{WORDS} more and more",
-    }
-    corpus.add_many(texts)
-    (cluster,) = corpus.clusters(linkage="kept", rank=lambda key: key != "b")
-    found = corpus.explain_cluster(cluster)
-    assert (found.key, found.text, found.left_out) == ("b", texts["b"], 0)
-    assert [member.key for member in found.members] == ["<d>", "c", "a"]
-    for member in found.members:
-        assert member.similarity == corpus.explain("b", member.key).measures["jaccard"]
-        assert "".join(part.b for part in member.parts).strip() == texts[member.key]
-    assert "<del>5</del>" in found._repr_html_()
-    assert "differ only in numbers" in shown(found).text
-    assert repr(found) == "ExplainedCluster(key='b', members=<3 members>, left_out=0)"
-    few = corpus.explain_cluster(["c", "a", "b", "<d>"], most=1)
-    assert (few.key, [member.key for member in few.members], few.left_out) == ("c", ["a"], 2)
-    assert "2 more documents left out" in shown(few).text
-    with pytest.raises(ts.DocumentNotFound, match='no document "z"'):
-        corpus.explain_cluster(["a", "z"])
-    with pytest.raises(ts.ConfigurationError, match="the cluster is empty"):
-        corpus.explain_cluster([])
-    with pytest.raises(ts.ConfigurationError, match="takes a cluster, or several keys"):
-        corpus.explain_cluster("a")
 
 
 def test_a_recall_report_shows_its_curve(db: ts.Database) -> None:

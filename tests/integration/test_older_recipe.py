@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import psycopg
 import pytest
 
@@ -52,7 +54,7 @@ def test_an_older_recipe_is_refused_with_the_command(
     older: ts.Database, connection: Connection, textsim: Textsim
 ) -> None:
     command = "textsim rebuild news"
-    for method in (older.corpus, older.manage):
+    for method in (older.corpus, partial(older.corpus, on_server=True)):
         with pytest.raises(ts.RecipeError, match=f"recipe {RECIPE - 1}; .*what to do: {command}"):
             method("news")
     with pytest.raises(psycopg.errors.FeatureNotSupported) as refused:
@@ -86,7 +88,7 @@ def test_a_rebuild_brings_a_corpus_to_this_recipe_while_it_is_in_use(
     def write(done: int, total: int) -> None:
         connection.execute("INSERT INTO inline VALUES ('meanwhile', %s)", [TEXT])
 
-    assert older.manage("news", to_rebuild=True).rebuild(progress=write)
+    assert older.corpus("news", to_rebuild=True).rebuild(progress=write)
     textsim("rebuild", "unique")
     older.worker().run(until_idle=True)
     news = older.corpus("news")
@@ -130,7 +132,7 @@ def test_guards_by_other_lists_are_refused_until_a_rebuild(
     for version, remedy in ((GUARD_LISTS + 1, "use a newer version"), (GUARD_LISTS - 1, command)):
         pretend(version)
         message = f"version {version} of the lists of guards; .*what to do: {remedy}"
-        for method in (db.corpus, db.manage):
+        for method in (db.corpus, partial(db.corpus, on_server=True)):
             with pytest.raises(ts.RecipeError, match=message):
                 method("guarded")
         with pytest.raises(psycopg.errors.FeatureNotSupported, match="lists of guards") as refused:

@@ -76,7 +76,7 @@ def test_what_python_reads_obeys_the_rule(db: ts.Database) -> None:
             ("c far", "c"),
         ]
     assert corpus.measure_recall(sample=4, seed=1).pairs == 1
-    random = corpus._current.read(random_matches, Criterion(JACCARD, 0.6), 10, 1)
+    random = corpus._current.call(random_matches, Criterion(JACCARD, 0.6), 10, 1)
     assert {pair[:2] for pair in random.pairs} == {MATCH}
 
 
@@ -102,7 +102,6 @@ def test_what_sql_reads_obeys_the_rule(db: ts.Database, connection: Connection) 
             ("matches('c', %s)", TEXTS[near], [near, *others]),
             ("neighbours('c', %s)", near, others),
             ("nearest('c', %s, 9)", TEXTS[near], [near, *others]),
-            ("containing('c', %s, 0.6)", TEXTS[near], [near, *others]),
         ):
             rows = connection.execute(f"SELECT key FROM textsim.{query}".encode(), [argument])
             assert [key for (key,) in rows.fetchall()] == keys, query

@@ -80,7 +80,7 @@ def test_a_crowd_that_shares_a_forged_fingerprint_shares_no_passage(
     keys = [row[0] for row in connection.execute(statement, [crowd])]
     text = f"before {texts[int(keys[0])]} after"
     assert places(corpus.passages(text)) == in_sql(connection, text) == [(keys[0], WORDS, 1, 0)]
-    assert [match.key for match in corpus.containing(text, 0.1)] == keys[:1]
+    assert [match.key for match in corpus.query(text, 0.1, measure="containment")] == keys[:1]
     assert list(corpus.shared_passages()) == []
     assert not caplog.records
     assert list(corpus.shared_passages(max_documents=60)) == []

@@ -25,6 +25,7 @@ from tests.support.passages import (
 )
 from tests.support.reference import without_spaces
 from textsim_db.base.numba_compiler import HashArray, Int64Array
+from textsim_db.results import Passage, SharedPassage
 from textsim_db.sketch import fingerprints
 from textsim_db.text.shingles import array_elements, shingles
 from textsim_db.text.tokens import normal_form
@@ -87,7 +88,7 @@ def test_passages_have_their_characters(db: ts.Database, seed: int) -> None:
     assert found > 5
     with pytest.raises(ts.DocumentError, match="this is another text"):
         corpus.characters(passage, "another text")
-    (other, *_) = [*corpus.passages_of("a"), ts.Passage("a", 9, 0, 0)]
+    (other, *_) = [*corpus.passages_of("a"), Passage("a", 9, 0, 0)]
     assert (other.start, other.end) == (None, None)
 
 
@@ -147,16 +148,10 @@ def test_documents_that_contain_a_text_are_found(
             for other, document in documents.items()
         }
         # A document may share a fingerprint by a shorter run.
-        partial = corpus.containing(text, 0.3)
-        matches = [match[:2] for match in partial]
+        matches = [match[:2] for match in corpus.query(text, 0.3, measure="containment")]
         assert {run[0] for run in runs if shares[run[0]] >= 0.3} <= dict(matches).keys()
         assert matches == sorted(matches, key=lambda match: (-match[1], match[0]))
         assert all(shares[other] == share >= 0.3 for other, share in matches)
-        longest = {other: words for other, words, *_ in reversed(runs)}
-        assert all(longest.get(match.key, 0) == match.longest for match in partial)
-        query = "SELECT * FROM textsim.containing('c', %s, 0.3)"
-        if not has_many_places(text.split()):
-            assert connection.execute(query, [text]).fetchall() == partial
         (many,) = corpus.query_many([text], 0.3, measure="containment")
         assert [match[:2] for match in many] == matches
         others = [match for match in matches if match[0] != key]
@@ -178,19 +173,15 @@ def test_documents_that_contain_a_text_are_found(
 
 
 def test_a_text_shorter_than_a_passage_is_named(
-    db: ts.Database, connection: Connection, caplog: pytest.LogCaptureFixture
+    db: ts.Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     corpus = create_corpus(db)
     corpus.add("a", QUOTATION)
-    assert len(corpus.containing("one two three four five six seven eight", 0.5)) == 1
+    text = "one two three four five six seven eight"
+    assert len(corpus.query(text, 0.5, measure="containment")) == 1
     assert not caplog.records
-    assert corpus.containing("one two three", 0.5) == []
+    assert corpus.query("one two three", 0.5, measure="containment") == []
     assert "the text has 3 words" in caplog.text
-    notices: list[str] = []
-    connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
-    query = "SELECT * FROM textsim.containing('c', 'one two three', 0.5)"
-    assert connection.execute(query).fetchall() == []
-    assert notices[0].startswith("the text has 3 words")
 
 
 def test_shared_passages_are_of_one_scope_and_not_expired(
@@ -202,7 +193,7 @@ def test_shared_passages_are_of_one_scope_and_not_expired(
     connection.execute(
         "UPDATE textsim.document_1 SET expires_at = now() - interval '1 second' WHERE key = 'd'"
     )
-    found = [ts.SharedPassage("a", "c", 9, 0, 0)]
+    found = [SharedPassage("a", "c", 9, 0, 0)]
     assert list(corpus.shared_passages()) == found
     assert connection.execute("SELECT * FROM textsim.shared_passages('c')").fetchall() == found
     assert connection.execute("SELECT key FROM textsim.passages_of('c', 'a')").fetchall() == [
@@ -317,7 +308,6 @@ def test_a_search_hashes_the_shingles_of_passages_at_most_once(
         "containment": (lambda: corpus.query(text, 0.1, measure="containment"), 1),
         "of several texts": (lambda: corpus.query_many([text], 0.1, measure="containment")[0], 1),
         "of a document": (lambda: corpus.neighbours("a", 0.1, measure="containment"), 1),
-        "containing": (lambda: corpus.containing(text, 0.1), 1),
         "passages": (lambda: corpus.passages(text), 1),
         "jaccard": (lambda: corpus.query(text), 0),
         "jaccard of several texts": (lambda: corpus.query_many([text])[0], 0),

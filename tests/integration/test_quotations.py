@@ -12,6 +12,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from textsim_db.results import Quotation
 from textsim_db.text.tokens import normal_form
 
 SOURCE = (
@@ -47,7 +48,7 @@ def in_sql(connection: Connection, text: str, key: str | None, **named: Any) -> 
     return tuple(row)
 
 
-def as_in_sql(quotation: ts.Quotation) -> tuple[Any, ...]:
+def as_in_sql(quotation: Quotation) -> tuple[Any, ...]:
     """Return a verdict without characters, which SQL does not have."""
     pieces = [dict(list(each._asdict().items())[:6]) for each in quotation.pieces]
     differences = [each._asdict() for each in quotation.differences]
@@ -121,7 +122,7 @@ def test_memory_corpus_and_sql_agree(
             assert (in_memory.verdict, in_memory.share) == (quotation.verdict, quotation.share)
             for piece in in_memory.pieces:
                 if piece.in_document is not None:
-                    quoted = normal_form(texts[key][piece.source_start : piece.source_end])
+                    quoted = normal_form(texts[key][piece.document_start : piece.document_end])
                     # A character such as "½" may make several words.
                     assert len(quoted.split()) >= piece.words_in_document
     assert min(found.values()) > 5, found
@@ -137,7 +138,7 @@ def test_a_place_is_the_run_with_the_fewest_edits(seed: int) -> None:
         edits, end, start = brute_force(piece, document)
         quotation = ts.quote(" ".join(piece), " ".join(document))
         if 10 * edits > 3 * len(piece):
-            assert quotation == ts.Quotation("absent")
+            assert quotation == Quotation("absent")
             continue
         (place,) = quotation.pieces
         assert place.in_document == start
@@ -179,7 +180,7 @@ def test_what_an_ellipsis_leaves_out_is_shown() -> None:
     assert not first.left_out
     assert second.left_out == "did not approve the new budget for schools it said"
     assert second.kinds == ("negations",)
-    assert SOURCE[second.source_start : second.source_end] == "on page 12"
+    assert SOURCE[second.document_start : second.document_end] == "on page 12"
 
 
 def test_short_quotations_are_refused_or_found_unaltered() -> None:
@@ -251,7 +252,7 @@ def test_what_a_corpus_refuses(db: ts.Database, connection: Connection) -> None:
     text = "the council did not approve"
     quotation = corpus.quote(text, "a", scope="mine", original=SOURCE)
     (piece,) = quotation.pieces
-    assert SOURCE[piece.source_start : piece.source_end] == text
+    assert SOURCE[piece.document_start : piece.document_end] == text
     with pytest.raises(ts.DocumentError, match="other words than document"):
         corpus.quote(text, "a", scope="mine", original="the council did not approve")
     refused: list[tuple[dict[str, Any], type[Exception], type[Exception]]] = [

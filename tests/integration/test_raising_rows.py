@@ -103,7 +103,7 @@ def test_rows_that_raise_are_set_aside(
     assert corpus.check() == []
     assert list(corpus.drift()) == []
     connection.execute("UPDATE t SET meta = %s, moment = 'infinity'", [good])
-    corpus.retry_failures()
+    corpus.failures(retry=True)
     mend(db, corpus, connection)
     run_worker(db, corpus, connection)
     assert stored_forms(connection).keys() == stored

@@ -15,6 +15,7 @@ from tests.support.proxy import cut_commit, open_proxy
 from tests.support.rebuilds import TEXTS, stored_rows
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
+from textsim_db.results import ChangeReport
 from textsim_db.settings.named_values import Mode, ModeName
 from textsim_db.sync import read_source
 from textsim_db.write import copy_corpus
@@ -171,10 +172,10 @@ def test_an_open_corpus_follows_a_rebuild_by_another_client(db: ts.Database) -> 
         connection.execute("INSERT INTO t VALUES ('3', 'a row that the triggers have missed')")
         assert db.corpus("c").rebuild(seed=2)
         assert [failure.key for failure in stale[0].failures()] == [refused]
-        assert stale[1].retry_failures() == 1
+        assert len(stale[1].failures(retry=True)) == 1
         assert ("3", "missing") in list(stale[2].drift())
         assert stale[3].reconcile().added == 1
-        assert stale[4].attach("u", "id", "body") == ts.ChangeReport()
+        assert stale[4].attach("u", "id", "body") == ChangeReport()
         assert stale[5].status().indexed == 2
         stale[6].detach("u")
     assert [corpus.config.seed for corpus in stale] == [2] * 7
@@ -266,10 +267,10 @@ def test_a_view_of_the_tables_of_a_corpus_keeps_them(db: ts.Database) -> None:
             )
             with pytest.raises(pg.DependentObjectsStillExist, match=refused):
                 connection.execute("SELECT textsim.drop_corpus('c')")
-            for call in (corpus.drop, lambda: db.drop_corpus("c"), lambda: corpus.rebuild(seed=9)):
+            for call in (lambda: db.drop_corpus("c"), lambda: corpus.rebuild(seed=9)):
                 with pytest.raises(ts.ConfigurationError, match=refused):
                     call()
             connection.execute(f"DROP {kind}VIEW own".encode())
         assert stored_corpus.names(db.engine) == ["c"]
     assert corpus.rebuild(seed=9)
-    corpus.drop()
+    db.drop_corpus(corpus.name)

@@ -62,8 +62,6 @@ def test_pairs_and_clusters_are_those_of_each_scope(
             assert scope_of[removed] == scope_of[kept]
     in_pairs = {key for pair in found for key in pair}
     assert {key for cluster in corpus.clusters() for key in cluster.keys} == in_pairs
-    for a, b in connection.execute("SELECT a, b FROM textsim.candidate_pairs('c')"):
-        assert scope_of[a] == scope_of[b]
     assert corpus.check() == []
 
 
@@ -92,9 +90,6 @@ def test_searches_find_the_documents_of_one_scope(
         query = "SELECT * FROM textsim.candidates('c', %s, scope => %s)"
         candidates = connection.execute(query, [text, scope]).fetchall()
         assert [tuple(each) for each in corpus.candidates(text, scope=scope)] == candidates
-        query = "SELECT * FROM textsim.candidates_of('c', %s)"
-        own = [candidate for candidate in candidates if candidate[0] != key]
-        assert connection.execute(query, [key]).fetchall() == own
 
 
 def test_a_scope_is_required_where_there_are_scopes_and_refused_elsewhere(
@@ -286,17 +281,15 @@ def test_answers_and_messages_tell_nothing_of_another_scope(
             f"SELECT * FROM textsim.{function}('c', '{TEXT}', scope => 'mine')"
             for function in ("matches", "candidates", "passages", "common_runs")
         ),
-        f"SELECT * FROM textsim.containing('c', '{TEXT}', 0.6, scope => 'mine')",
         f"SELECT * FROM textsim.nearest('c', '{TEXT}', scope => 'mine')",
         *(
             f"SELECT * FROM textsim.{function}('c', scope => 'mine')"
-            for function in ("pairs", "candidate_pairs", "clusters", "duplicates", "forget")
+            for function in ("pairs", "clusters", "duplicates", "forget")
         ),
         *(
             f"SELECT * FROM textsim.{function}('c', 'b')"
             for function in (
                 "neighbours",
-                "candidates_of",
                 "passages_of",
                 "members_of",
                 "cluster_of",
@@ -321,7 +314,7 @@ def test_answers_and_messages_tell_nothing_of_another_scope(
         "SELECT textsim.add('c', 'new', NULL, 'mine')",
         "SELECT textsim.add('c', 'new', 'a', repeat('mine', 99))",
         f"SELECT textsim.add('c', repeat('{key}', 999), 'a', 'mine')",
-        f"SELECT textsim.lock_scope('c', 'mine'), textsim.add('c', '{key}', '{TEXT}', 'mine')",
+        f"SELECT textsim.lock_corpus('c', 'mine'), textsim.add('c', '{key}', '{TEXT}', 'mine')",
         "CALL textsim.index_pending('c')",
     ]
     calls: dict[str, Callable[[], object]] = {

@@ -1,4 +1,4 @@
-"""Searches of a corpus that Database.manage() opened: the server computes what the kernels do."""
+"""Searches of a corpus that was opened with on_server: the server computes what the kernels do."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_server_finds_what_the_kernels_find(
         texts[key] = " ".join([*begin[:30], *rng.choices(words, k=rng.randrange(12))])
     for key, text in texts.items():
         corpus.add(key, text, **scope)
-    on_server = db.manage("c")
+    on_server = db.corpus("c", on_server=True)
     searches: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
     for key in rng.sample(range(60), 20):
         text = texts[key] + " river bridge"
@@ -61,10 +61,10 @@ def test_what_the_server_would_find_otherwise_is_left_to_kernels(
 ) -> None:
     db.create_corpus("c", threshold=0.5).add("a", "one two three four")
     for arguments in ({"threshold": 0.4}, {"threshold": 0.5, "measure": "dice"}):
-        corpus = db.manage("c")
+        corpus = db.corpus("c", on_server=True)
         assert [match.key for match in corpus.query("one two three four", **arguments)] == ["a"]
         assert corpus._current.store.corpus.is_checked
     monkeypatch.setattr(search_on_server, "MOST_CHARACTERS", 5)
-    corpus = db.manage("c")
+    corpus = db.corpus("c", on_server=True)
     assert len(corpus.query("one two three four")) == 1
     assert corpus._current.store.corpus.is_checked

@@ -19,6 +19,7 @@ import pytest
 import textsim_db as ts
 from tests.support import aio as support
 from textsim_db import measures
+from textsim_db.results import Pair
 
 TEXTS = ["one two three four", "one two three four five", "quite another text here"]
 KEYS = ["a", "b", "none"]
@@ -61,15 +62,6 @@ FUNCTIONS: dict[str, tuple[Callable[[ts.Corpus, Any], Any], list[Any]]] = {
         lambda corpus, values: [each.documents for each in corpus.contamination(values)],
         DOCUMENTS,
     ),
-    "inspect_keys.clusters": (
-        lambda corpus, values: [each.least for each in corpus.inspect_keys(values)],
-        PAIRS,
-    ),
-    "inspect_keys.cluster": (lambda corpus, values: corpus.inspect_keys([values]), KEYS),
-    "explain_cluster.cluster": (
-        lambda corpus, values: corpus.explain_cluster(values).key,
-        KEYS[:2],
-    ),
     "differences.pairs": (lambda corpus, values: list(corpus.differences(values)), PAIRS),
     "attach.key_columns": (
         lambda corpus, values: corpus.attach("no_table", key_columns=values, text="t"),
@@ -99,7 +91,7 @@ FUNCTIONS: dict[str, tuple[Callable[[ts.Corpus, Any], Any], list[Any]]] = {
 """By function and argument: a call, and values that have a result."""
 OTHERS = {
     *("signature_matrix.functions", "query_many.scope"),
-    *("distinct.texts", "split.texts", "distinct.keys", "quotes.texts", "quotes.sources"),
+    *("distinct.texts", "split.texts", "distinct.keys", "quotes.texts", "quotes.documents"),
 }
 """Arguments whose items are functions, one that may be a single scope, and those of other tests."""
 
@@ -248,7 +240,7 @@ def test_frames_name_their_texts() -> None:
         for kind, make in FRAMES.items():
             for key, (a, b) in ((None, (0, 1)), ("name", sorted(names[:2]))):
                 pairs = ts.pairs(make(table), text="body", key=key, threshold=0.5)
-                assert pairs == [ts.Pair(a, b, 2 / 3)], kind
+                assert pairs == [Pair(a, b, 2 / 3)], kind
                 clusters = ts.clusters(make(table), text="body", key=key, threshold=0.5)
                 assert [cluster.keys for cluster in clusters] == [(a, b)], kind
                 assert type(clusters[0].keys[0]) is type(a)
@@ -338,8 +330,6 @@ def test_coroutines_refuse_what_the_methods_refuse(
         "add_many": corpus.add_many,
         "query_many": corpus.query_many,
         "judge_many": corpus.judge_many,
-        "inspect_keys": corpus.inspect_keys,
-        "explain_cluster": corpus.explain_cluster,
     }
 
     async def texts() -> Any:

@@ -13,6 +13,7 @@ import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.records import KINDS, Rows, ids_of
 from tests.support.truth import brute_force
+from textsim_db.results import Split
 
 SHARES = {"train": 0.8, "val": 0.1, "test": 0.1}
 
@@ -32,7 +33,7 @@ def draw_texts(rng: random.Random, count: int) -> list[str]:
     return texts[:count]
 
 
-def subset_of(split: ts.Split[Any]) -> dict[Any, str]:
+def subset_of(split: Split[Any]) -> dict[Any, str]:
     return {key: name for name, keys in split.subsets.items() for key in keys}
 
 

@@ -15,6 +15,7 @@ from tests.support.connections import Connection
 from tests.support.tracked import compare
 from tests.support.ways_to_write import NEAR, WAYS
 from textsim_db.compare.match_rule import form_hash, is_stale
+from textsim_db.results import Cluster
 from textsim_db.text.tokens import normal_form
 
 
@@ -28,9 +29,9 @@ def test_a_stale_judgement_is_shown_and_holds_again_when_it_is_repeated(db: ts.D
     corpus.judge("hose", "drill", "same", note="one offer")
     corpus.judge("drill", "tap", "same", any_text=True)
     corpus.judge("tap", "none", "same")
-    everything = ts.Cluster(("drill", "hose", "tap"), 1.0, None)
+    everything = Cluster(("drill", "hose", "tap"), 1.0, None)
 
-    def clusters() -> list[ts.Cluster[str]]:
+    def clusters() -> list[Cluster[str]]:
         return list(corpus.clusters(judgements=True))
 
     assert stale(corpus) == []
@@ -39,7 +40,7 @@ def test_a_stale_judgement_is_shown_and_holds_again_when_it_is_repeated(db: ts.D
     assert clusters() == [everything]
     corpus.add("drill", "a hammer")
     assert stale(corpus) == [("drill", "hose")]
-    assert clusters() == [ts.Cluster(("drill", "tap"), 1.0, None)]
+    assert clusters() == [Cluster(("drill", "tap"), 1.0, None)]
     corpus.add("none", "boots")  # nobody said which text has this key
     corpus.add("none", "shoes")
     assert stale(corpus) == [("drill", "hose")]

@@ -20,6 +20,7 @@ from tests.support.truth import brute_force
 from textsim_db.measures import document_frequencies, idf_weights, jaccard, shingles, words
 from textsim_db.read import corpus_statistics
 from textsim_db.read.measure_recall import distribution
+from textsim_db.sketch import sketch_texts
 
 
 @pytest.mark.parametrize("shingle", sample(["char:5", "word:1"], 2))
@@ -74,7 +75,11 @@ def test_statistics_equal_plain_counts(
         sum(abs(n - expected[i]) for i, n in enumerate(statistics.similarities))
         <= len(similarities) / 10
     )
-    buckets = Counter(bucket for text in texts.values() for bucket in corpus.buckets(text).tolist())
+    buckets = Counter(
+        bucket
+        for text in texts.values()
+        for bucket in sketch_texts.buckets(text, corpus.config).tolist()
+    )
     assert dict(statistics.buckets) == Counter(buckets.values())
     assert all(size > 0 for size in statistics.storage.values())
     assert set(statistics.storage) == {

@@ -23,6 +23,7 @@ from textsim_db.cluster import loaded_documents
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.dedupe.judged_records import JudgedKeys
 from textsim_db.dedupe.removals import Document, Rule, deduplicate
+from textsim_db.results import Cluster
 from textsim_db.settings.named_values import Linkage
 
 WORDS = [
@@ -207,7 +208,7 @@ def test_judgements_that_contradict_the_scopes_are_refused() -> None:
 def test_keys_are_any_texts_in_their_order() -> None:
     texts = {"z\0": "one two three", "a": "one two three!", "": "One two, three"}
     assert [pair[:2] for pair in ts.pairs(texts)] == [("", "a"), ("", "z\0"), ("a", "z\0")]
-    assert ts.clusters(texts, "kept") == [ts.Cluster(("", "a", "z\0"), 1.0, "")]
+    assert ts.clusters(texts, "kept") == [Cluster(("", "a", "z\0"), 1.0, "")]
     for none in ([], ["", ""], ["a"]):
         assert ts.pairs(none) == []
         assert ts.clusters(none) == []

@@ -14,7 +14,7 @@ from tests.support.clients import Clients
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.sampling import sample
-from textsim_db.results import Twin
+from textsim_db.results import AddReport, ChangeReport, Twin
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
 NEAR = TEXT + " again"
@@ -36,7 +36,7 @@ def titles(request: pytest.FixtureRequest, db: ts.Database) -> ts.Corpus:
 
 
 def test_add_raises_an_error_with_the_matches(titles: ts.Corpus) -> None:
-    assert titles.add("a", TEXT) == ts.AddReport(added=1)
+    assert titles.add("a", TEXT) == AddReport(added=1)
     with pytest.raises(ts.DuplicateError) as caught:
         titles.add("b", NEAR)
     assert caught.value.key == "b"
@@ -59,7 +59,7 @@ def test_a_text_can_move_to_another_key_in_one_call(db: ts.Database) -> None:
     moved = [("a", "whisk two eggs with sugar and fold in the sifted flour"), ("b", TEXT)]
     assert titles.add_many(reversed(moved)).twins == [Twin("b", "a", 1.0)]
     titles.add("a", TEXT)
-    assert titles.add_many(moved) == ts.AddReport(replaced=2)
+    assert titles.add_many(moved) == AddReport(replaced=2)
 
 
 def test_rows_that_bypass_the_triggers_are_set_aside_if_they_are_twins(
@@ -96,7 +96,7 @@ def test_attach_indexes_the_rows_and_keeps_near_duplicates_out(
     db: ts.Database, rows_of_titles: ts.Corpus
 ) -> None:
     report = rows_of_titles.attach("title", "id", "body")
-    assert report == ts.ChangeReport(added=2)
+    assert report == ChangeReport(added=2)
     assert rows_of_titles.status()[:4] == (2, 0, None, 0)
     with db.engine.connect() as connection, pytest.raises(sa.exc.IntegrityError) as caught:
         connection.execute(sa.insert(TITLE).values(id=3, body=NEAR))

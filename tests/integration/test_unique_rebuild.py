@@ -9,7 +9,7 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection
 from textsim_db.db import stored_corpus
-from textsim_db.results import Problem
+from textsim_db.results import AddReport, Match, Problem
 from textsim_db.write import rebuild
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs into the dark green forest"
@@ -37,7 +37,7 @@ def test_rebuild_makes_a_corpus_unique_and_not_unique(db: ts.Database) -> None:
     before = stored_corpus.load(db.engine, "c").id
     assert not corpus.rebuild(is_unique=False)
     assert stored_corpus.load(db.engine, "c").id == before
-    assert corpus.add("x", NEAR) == ts.AddReport(added=1)
+    assert corpus.add("x", NEAR) == AddReport(added=1)
     assert corpus.check() == []
 
 
@@ -48,7 +48,7 @@ def test_rebuild_lowers_the_threshold_of_bands_without_building(db: ts.Database)
     assert not corpus.rebuild(threshold=0.95, bands=32, rows=4)
     reopened = stored_corpus.load(db.engine, "c")
     assert (reopened.id, reopened.config.threshold) == (before, 0.95)
-    assert corpus.query(TEXT) == [ts.Match("a", 1.0, 1.0)]
+    assert corpus.query(TEXT) == [Match("a", 1.0)]
     with db.engine.begin() as connection:
         rows = connection.exec_driver_sql("SELECT key FROM textsim.matches('c', %s)", (TEXT,))
         assert rows.scalars().all() == ["a"]

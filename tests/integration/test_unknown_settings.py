@@ -10,6 +10,8 @@ import pytest
 import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
+from tests.support.waiting import wait_until
+from tests.support.workers import running_worker
 from textsim_db.aio import connect
 
 TEXT = "one two three four five six seven"
@@ -48,7 +50,11 @@ def test_a_client_refuses_a_setting_that_it_does_not_know(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """In every call, also of a process that opened the corpus before; nothing is written to it."""
+    pytest.importorskip("pyspark")
+    from textsim_db.spark import read
+
     opened = newer.corpus("news")
+    newer.corpus("news").rebuild(shingle="word:2")
     connection.execute(f"UPDATE textsim.corpus SET {SETTINGS[named]} WHERE name = 'news'".encode())
     connection.execute(
         "UPDATE textsim.corpus c SET created_with = c.created_with || textsim._settings(c) "
@@ -59,11 +65,14 @@ def test_a_client_refuses_a_setting_that_it_does_not_know(
     )
     for opens in (
         lambda: newer.corpus("news"),
-        lambda: newer.manage("news"),
-        lambda: newer.manage("news", to_rebuild=True),
+        lambda: newer.corpus("news", on_server=True),
+        lambda: newer.corpus("news", to_rebuild=True),
         lambda: newer.create_corpus("news", exist_ok=True),
         lambda: opened.rebuild(threshold=0.5),
         lambda: asyncio.run(open_in_coroutine(newer.url)),
+        lambda: read(None, newer.url, "news"),  # type: ignore[arg-type]
+        lambda: opened.query(TEXT),
+        lambda: opened.add("a", TEXT),
     ):
         with pytest.raises(ts.RecipeError, match=message):
             opens()
@@ -79,11 +88,14 @@ def test_a_client_refuses_a_setting_that_it_does_not_know(
     # A worker logs the fault, and goes on with the other corpus.
     for name in ("news", "other"):
         connection.execute(f"INSERT INTO {name} VALUES ('a', '{TEXT}')".encode())
-    newer.worker().run(until_idle=True)
+    shown = "SELECT FROM textsim.status('news') s WHERE strpos(s.problems::text, %s) > 0"
+    with running_worker(newer):
+        wait_until(connection, shown.encode(), [named.split('"')[1]])
+        newer.worker().run(until_idle=True)
     assert message in caplog.text
     assert [match.key for match in newer.corpus("other").query(TEXT)] == ["a"]
     assert len(newer.corpus("other")) == 1
-    assert connection.execute("SELECT count(*) FROM textsim.document_1").fetchone() == (0,)
+    assert connection.execute("SELECT count(*) FROM textsim.document_3").fetchone() == (0,)
     connection.execute("SELECT textsim.detach('news', 'news')")
     newer.drop_corpus("news")
     assert list(newer.corpora()) == ["other"]

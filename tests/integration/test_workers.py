@@ -1,4 +1,4 @@
-"""Running workers: they are woken, killed, and skip locked tables and rows."""
+"""Running workers: they are killed, and skip locked tables and rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sources import index_all_pending, make_table, text_of
-from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, PATIENCE_SECONDS, wait_for, wait_until
+from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_for, wait_until
 from tests.support.workers import running_worker
 from textsim_db.sync import read_source, report_worker, step_faults
 from textsim_db.sync.pending_log import FAIL_TRIES
@@ -44,18 +43,6 @@ def test_a_running_worker_indexes_changes_and_reconnects(
     index_all_pending(db, corpus)
     assert sum(report.changes.added for report in reports) == 11
     assert {(report.corpus, report.table) for report in reports} == {("c", "public.t")}
-
-
-def test_a_listening_worker_is_woken_by_changes(
-    db: ts.Database, corpus: ts.Corpus, connection: Connection
-) -> None:
-    make_table(connection)
-    corpus.attach("t", "id", "body")
-    with running_worker(db, poll=10 * PATIENCE_SECONDS, listen=True):
-        time.sleep(0.5)  # for the first poll
-        connection.execute("SET textsim.notify = on")
-        connection.execute("INSERT INTO t VALUES (10, 'it is woken up by this one')")
-        wait_for(lambda: "10" in corpus)
 
 
 @pytest.fixture

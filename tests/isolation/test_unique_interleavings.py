@@ -140,7 +140,7 @@ def test_writers_of_other_texts_corpora_and_scopes_do_not_wait(scene: Scene) -> 
     for added in (True, False):  # the key of a text does not lock it
         assert b.does(b.sql(ADD, "x", f"{OTHER} too")) == [(added,)]
     add = "SELECT textsim.add('d', %s, %s, %s)"
-    a.does(a.sql("SELECT textsim.lock_scope('d', 'anna')"))
+    a.does(a.sql("SELECT textsim.lock_corpus('d', 'anna')"))
     a.does(a.sql(add, "a", RED, "anna"))
     b.does(b.sql(add, "b", RED, "ben"))
     b.commit()
@@ -151,7 +151,7 @@ def test_writers_of_other_texts_corpora_and_scopes_do_not_wait(scene: Scene) -> 
     a.does(a.sql("SELECT textsim.lock_corpus('c')"))
     b.does(b.sql(add, "d", OTHER, "ben"))
     with pytest.raises(pg.InvalidParameterValue, match="not scoped"):
-        a.does(a.sql("SELECT textsim.lock_scope('c', 'anna')"))
+        a.does(a.sql("SELECT textsim.lock_corpus('c', 'anna')"))
 
 
 def test_the_look_up_sees_what_was_committed_since_the_statement_began(scene: Scene) -> None:

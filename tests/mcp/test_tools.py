@@ -246,7 +246,7 @@ def test_a_forced_text_of_other_order_is_stored_once(db: ts.Database) -> None:
             assert "in this order" in again["note"]
         assert len(corpus) == 2
         assert corpus.check() == []
-        corpus.drop()
+        db.drop_corpus(corpus.name)
 
 
 def test_a_text_is_stored_if_its_twin_is_forgotten_meanwhile(notes: ts.Corpus) -> None:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
+import psycopg
 import pytest
 
+from tests.support.dumps import run_command
+from tests.support.extensible import Extensible
+from tests.support.released import ROOT
 from tests.support.roles import Stage, copy_of_stage, new_stage
-from tests.support.servers import Server
+from tests.support.servers import SYSTEM_PROGRAMS, Server, run_server
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +30,58 @@ def stage(server: Server, first_stage: Stage) -> Iterator[Stage]:
     """A database with the corpus "news", whose schema belongs to a role without superuser rights."""
     with copy_of_stage(server, first_stage) as stage:
         yield stage
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A folder that other users' servers can read, with a path short enough for a socket."""
+    folder = Path(tempfile.mkdtemp(prefix="ts-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def system_server(folder: Path) -> Iterator[Extensible]:
+    """A server of the operating system's PostgreSQL, with the extension installed.
+
+    PostgreSQL finds its files relative to its program, so a copy of the program has a folder of
+    extensions that tests may write to.
+    """
+    if not SYSTEM_PROGRAMS or not (SYSTEM_PROGRAMS[-1] / "pg_config").exists():
+        pytest.skip(
+            "needs PostgreSQL 18, or the operating system's PostgreSQL in /usr/lib/postgresql"
+        )
+    config = SYSTEM_PROGRAMS[-1] / "pg_config"
+    for option in ("--bindir", "--pkglibdir", "--sharedir"):
+        original = Path(run_command(str(config), option).strip())
+        shutil.copytree(original, folder / original.relative_to("/"), symlinks=True)
+    variables = (f"PG_CONFIG={config}", f"DESTDIR={folder}")
+    with run_server(folder / SYSTEM_PROGRAMS[-1].relative_to("/"), folder) as url:
+        yield Extensible(url, "system_", variables=variables)
+
+
+@pytest.fixture(scope="module")
+def extensible(server: Server, folder: Path, request: pytest.FixtureRequest) -> Extensible:
+    """A server on which CREATE EXTENSION textsim works.
+
+    Before PostgreSQL 18 the files must be in the server's own folder. So a copy of the operating
+    system's server is used, unless TEXTSIM_TEST_SHAREDIR names a folder that tests may write to.
+    """
+    with psycopg.connect(server.url) as connection:
+        has_control_path = connection.info.server_version >= 180000
+    if own_folder := os.environ.get("TEXTSIM_TEST_SHAREDIR"):
+        extensible = Extensible(
+            server.url, f"{server.prefix}x", variables=(f"SHAREDIR={own_folder}",)
+        )
+    elif has_control_path:
+        extensible = Extensible(
+            server.url,
+            f"{server.prefix}x",
+            control_path=f"{folder / 'share'}:$system",
+            variables=(f"SHAREDIR={folder / 'share'}",),
+        )
+    else:
+        extensible = request.getfixturevalue("system_server")
+    extensible.install(ROOT / "sql")
+    return extensible

@@ -51,7 +51,6 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
         f"SELECT * FROM textsim.candidates('secret', $${secret}$$)",
         "SELECT * FROM textsim.neighbours('secret', 's')",
         "SELECT * FROM textsim.pairs('secret')",
-        "SELECT * FROM textsim.candidate_pairs('secret')",
         "SELECT * FROM textsim.clusters('secret')",
         "SELECT * FROM textsim.duplicates('secret')",
         f"SELECT * FROM textsim.group_pairs('SELECT key, id::text FROM textsim.document_{number}')",
@@ -94,9 +93,8 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
     ]
     assert stage.allowed(stage.writer, ids) == ids[:1]
     assert stage.allowed(stage.other, ids) == []
-    listed = "SELECT a, b, shared FROM textsim.candidate_pairs('news')"
+    listed = "SELECT a, b, similarity FROM textsim.pairs('news', 0.5)"
     assert stage.run(stage.other, listed) == stage.run(stage.owner, listed) != []
-    assert stage.run(stage.other, "SELECT key FROM textsim.candidates_of('news', 'a')") != []
     grouped = "SELECT key, cluster FROM textsim.clusters('news', 0.5)"
     assert stage.run(stage.other, grouped) == stage.run(stage.owner, grouped) != []
     stage.run(
@@ -243,7 +241,7 @@ def test_whoever_may_search_reads_tracked_clusters_and_writers_update_them(stage
         assert len(expected) >= 3
         for role in readers:
             assert sorted(stage.run(role, query)) == sorted(expected)
-            assert len(stage.run(role, f"SELECT * FROM textsim.match_pairs('{name}')")) >= 3
+            assert len(stage.run(role, f"SELECT * FROM textsim._match_pairs('{name}')")) >= 3
     hidden = [
         "SELECT * FROM textsim.members('news')",
         "SELECT * FROM textsim.members_of('news', 'k1')",

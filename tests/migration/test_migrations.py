@@ -141,7 +141,11 @@ def test_steps_add_columns_as_the_newest_servers_allow() -> None:
     """
     assert ADDS_VALUES.search("ALTER TABLE a ADD COLUMN b integer\n NOT NULL DEFAULT 7;")
     for file in (ROOT / "sql" / "upgrade").glob("*.sql"):
-        assert ADDS_VALUES.search(file.read_text("utf-8")) is None, file.name
+        step = file.read_text("utf-8")
+        assert ADDS_VALUES.search(step) is None, file.name
+        for setting in re.findall(r"textsim\.corpus ADD COLUMN (\w+)", step):
+            comment = rf"corpus\.{setting}\s+IS '[^;]*; since revision {file.name[:4]}';"
+            assert re.search(comment, schema.file("schema/10_tables.sql")), setting
 
 
 @pytest.mark.more

@@ -88,6 +88,7 @@ BY_NAME = {
         "kinds": "{change,words,failed}",
         "verdicts": "{same,different}",
         "functions": "{_normal_form_of}",
+        "tables": "{source}",
     },
     "integer": {"words": "9"},
     "double precision": {"threshold": "0.9"},

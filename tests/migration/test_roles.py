@@ -80,7 +80,7 @@ def test_a_reader_cannot_lock_writers_out(stage: Stage) -> None:
     ((number,),) = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'offers'")
     for call in (
         "textsim.lock_corpus('offers')",
-        "textsim.lock_scope('facts', 'anna')",
+        "textsim.lock_corpus('facts', 'anna')",
         "textsim.twins_of('offers', ARRAY['a'], ARRAY['b'])",
         f"textsim._lock_unique({number}, true)",
         f"textsim._lock_buckets({number}, '{{1,2,3}}', NULL)",

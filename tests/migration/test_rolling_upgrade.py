@@ -17,6 +17,7 @@ from tests.support.dumps import UTF8, check_functions, use_everything
 from tests.support.released import ROOT, Release, each_release, start
 from tests.support.roles import as_role, new_stage, rows_and_rights
 from tests.support.servers import Server
+from tests.support.steps import MADE_UP, later_step
 
 
 @pytest.mark.more
@@ -60,9 +61,19 @@ def running(code: Path, function: str, *args: str) -> Iterator[subprocess.Popen[
 
 
 @pytest.mark.more
+@pytest.mark.parametrize("way", ["install", "two steps of the extension"])
 @each_release
-def test_no_request_fails_while_processes_are_replaced(server: Server, release: Release) -> None:
+def test_no_request_fails_while_processes_are_replaced(
+    server: Server, release: Release, way: str, request: pytest.FixtureRequest
+) -> None:
     """Two processes that serve and a worker: first the schema is upgraded, then each in turn."""
+    is_extension = way != "install"
+    if is_extension:
+        server = extensible = request.getfixturevalue("extensible")
+        extensible.install(release.sql)
+        with later_step() as root:
+            extensible.install(root / "sql")
+        extensible.install(ROOT / "sql")
     with (
         server.database(UTF8) as url,
         psycopg.connect(url, autocommit=True) as connection,
@@ -79,7 +90,10 @@ def test_no_request_fails_while_processes_are_replaced(server: Server, release: 
                 time.sleep(0.05)
 
         processes: list[subprocess.Popen[str]] = []
-        release.call("textsim_db", "install", url)
+        if is_extension:
+            connection.execute(f"CREATE EXTENSION textsim VERSION '{release.revision}'".encode())
+        else:
+            release.call("textsim_db", "install", url)
         release.call("tests.support.application", "prepare", url)
         with ExitStack() as old:
             for function, *args in (("serve", "one"), ("serve", "two"), ("work",)):
@@ -87,7 +101,10 @@ def test_no_request_fails_while_processes_are_replaced(server: Server, release: 
                 processes.append(one)
             wait("one")
             wait("two")
-            ts.install(url)
+            if is_extension:
+                connection.execute(f"ALTER EXTENSION textsim UPDATE TO '{MADE_UP}'".encode())
+            else:
+                ts.install(url)
             wait("one")
             wait("two")
             for function, *args in (("work",), ("serve", "three"), ("serve", "four")):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import alembic.command
@@ -11,12 +14,14 @@ import pytest
 
 import textsim_db as ts
 from tests.support.catalog import CATALOG, schema_catalog
+from tests.support.connections import engine_of, with_option
 from tests.support.dumps import UTF8
 from tests.support.own_alembic import own_alembic, run_alembic
 from tests.support.released import ROOT, Release, each_release
 from tests.support.roles import new_stage
 from tests.support.sampling import sample
 from tests.support.servers import Server
+from tests.support.steps import later_step
 from tests.support.tracked import Groups, compare, expected_ids, ids_of
 from textsim_db.db import schema
 
@@ -32,6 +37,7 @@ def run_steps(url: str, release: Release) -> None:
         for name in schema.revisions():
             if name > release.revision:
                 with connection.transaction():
+                    connection.execute(schema.file("schema/13_begin_step.sql").encode())
                     connection.execute(schema.file(f"upgrade/{name}.sql").encode())
                     connection.execute(
                         "UPDATE textsim.alembic_version SET version_num = %s", [name]
@@ -44,15 +50,20 @@ CREATE TABLE story (id int PRIMARY KEY, body text);
 SELECT textsim.create_corpus('news', seed => 1);
 SELECT textsim.attach('news', 'story', 'id', 'body');
 """
-WAYS = ["install", "script", "alembic", "alembic --sql", "own Alembic"]
+WAYS = ["install", "script", "alembic", "alembic --sql", "own Alembic", "embedded"]
+TWO_STEPS_AT_ONCE = {"script", "own Alembic", "embedded"}
 
 
-@pytest.mark.parametrize("way", sample(WAYS, 5, "more"))
+@pytest.mark.parametrize("way", sample(WAYS, 6, "more"))
 @each_release
 def test_each_way_leads_to_the_newest_schema(
     server: Server, release: Release, way: str, tmp_path: Path
 ) -> None:
-    with server.database(UTF8) as url, server.database(UTF8) as new_url:
+    with (
+        server.database(UTF8) as url,
+        server.database(UTF8) as new_url,
+        later_step() if way in TWO_STEPS_AT_ONCE else nullcontext(),
+    ):
         release.call("textsim_db", "install", url)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(STORED)
@@ -66,14 +77,40 @@ def test_each_way_leads_to_the_newest_schema(
             printed = run_alembic("", "upgrade", f"{release.revision}:head", "--sql")
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(printed.encode())
-        else:
+        elif way == "own Alembic":
             alembic.command.upgrade(own_alembic(tmp_path, url), "5f3a")
+        else:
+            with engine_of(url) as engine:
+                schema.ensure_installed(engine)
         ts.install(new_url)
         with psycopg.connect(new_url, autocommit=True) as connection:
             connection.execute(STORED)
         upgraded, new = schema_catalog(url), schema_catalog(new_url)
         for name in CATALOG:
             assert upgraded[name] == new[name], name
+
+
+@pytest.mark.more
+@each_release
+def test_a_step_that_changes_the_recipe_leaves_stored_corpora(
+    server: Server, release: Release
+) -> None:
+    """SQL refuses them until a rebuild; older clients go on, and no change of a table is lost."""
+    with server.database(UTF8) as url, psycopg.connect(url, autocommit=True) as connection:
+        release.call("textsim_db", "install", url)
+        connection.execute(STORED)
+        connection.execute("SELECT textsim.add('news', 'a', 'one two three four')")
+        with later_step(("11_arguments_of_searches", "RETURN 3;", "RETURN 4;")):
+            ts.install(url)
+        matches = "SELECT key FROM textsim.matches('news', 'one two three four') ORDER BY key"
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match=r"by recipe 3; .* recipe 4"):
+            connection.execute(matches)
+        connection.execute("INSERT INTO story VALUES (1, 'one two three four')")
+        with ts.connect(url) as db:
+            db.worker().run(until_idle=True)
+            news = db.corpus("news")
+            assert [match.key for match in news.query("one two three four")] == ["1", "a"]
+            assert news.check() == []
 
 
 @pytest.mark.more
@@ -166,9 +203,32 @@ def test_clusters_of_another_linkage_keep_their_ids(server: Server, release: Rel
                 corpus.update_clusters()
                 compare(connection, corpus, 0.6)
                 assert corpus.check() == []
-                corpus.drop()
+                db.drop_corpus(corpus.name)
         of_corpora = "SELECT proname FROM pg_proc WHERE proname ~ '^_.*_[0-9]+$'"
         assert connection.execute(of_corpora).fetchall() == []
+
+
+@each_release
+def test_an_upgrade_makes_no_other_transaction_the_victim_of_a_deadlock(
+    server: Server, release: Release
+) -> None:
+    """One transaction reads a document before its corpus; another one reads a view."""
+    with server.database(UTF8) as url, psycopg.connect(url) as user:
+        release.call("textsim_db", "install", url)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(STORED)
+        user.execute("SELECT FROM textsim.document_1")
+        with pytest.raises(ts.TextsimError, match="lock timeout"):
+            ts.install(with_option(url, "lock_timeout=200ms"))
+        with ThreadPoolExecutor() as threads, psycopg.connect(url, autocommit=True) as reader:
+            upgrade = threads.submit(ts.install, url)
+            ends_at = time.monotonic() + 1.5  # longer than deadlock_timeout
+            while not upgrade.done():
+                reader.execute("SELECT FROM textsim.sources")
+                if time.monotonic() > ends_at:
+                    user.execute("SELECT textsim.add('news', 'a', 'one two')")
+                    user.commit()
+            assert upgrade.result() == schema.head()
 
 
 CUT = """

@@ -81,9 +81,9 @@ def test_rows_are_looked_up_by_the_index_of_the_key(
             KEYS,
         ),
         "candidates": (
-            f"SELECT m.id FROM textsim.candidates_of('c', %s) d JOIN message m ON {join}",
-            [keys[7]],
-            KEYS - 1,
+            f"SELECT m.id FROM textsim.candidates('c', %s) d JOIN message m ON {join}",
+            [TEXT],
+            KEYS,
         ),
         "rows": (
             "SELECT r.body FROM textsim.source s, textsim._rows_of(s, %s) r WHERE r.body IS NOT NULL",

@@ -12,6 +12,7 @@ import pytest
 import textsim_db as ts
 from benchmarks.harness import read_corpora
 from tests.support.real_corpora import DATA
+from textsim_db.results import Passage
 from textsim_db.text.tokens import normal_form
 
 pytestmark = pytest.mark.more
@@ -108,7 +109,7 @@ def test_every_quotation_of_real_texts_is_found(
         assert any(quotation.is_at(p.key, p.words, p.in_document) for p in found), quotation
 
 
-def is_shared(passage: ts.Passage, words: list[str], documents: dict[str, list[str]]) -> bool:
+def is_shared(passage: Passage, words: list[str], documents: dict[str, list[str]]) -> bool:
     """Say whether the text and the document have the words of a passage."""
     key, count, in_text, in_document = passage[:4]
     document = documents[key][in_document : in_document + count]

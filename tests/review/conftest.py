@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 
 import textsim_db as ts
 from textsim_db.review.corpus_documents import CorpusDocuments
-from textsim_db.review.reviewed import Reviewed
 from textsim_db.review.server import AccessCheck, Review
+from textsim_db.review.survey import Reviewed
 
 TOKEN = "the-token"
 PORT = 8123

@@ -18,6 +18,7 @@ from tests.support.review import seen_of
 from tests.support.roles import Stage, new_stage
 from tests.support.servers import Server
 from textsim_db.files.judgement_files import read_judgements
+from textsim_db.results import Judgement
 from textsim_db.review.report_documents import JudgementFile
 
 
@@ -229,7 +230,7 @@ def test_a_file_of_judgements_refuses_what_a_corpus_refuses(tmp_path: Path) -> N
     assert one.unjudge("y", "x")
     assert not one.unjudge("y", "x")
     (line,) = path.read_text().splitlines()
-    assert json.loads(line).keys() == set(ts.Judgement._fields)
+    assert json.loads(line).keys() == set(Judgement._fields)
     path.write_text("[]")
     with pytest.raises(ts.InputError, match="line 1 is no judgement"):
         one.read()

@@ -108,7 +108,7 @@ class Life:
                 share = min(BETWEEN_COMPARISONS, steps - start) // self.writers
                 list(threads.map(self._write, connections, rngs, [share] * self.writers))
                 self._compare(connections[0])
-        self._corpus.drop()
+        self.db.drop_corpus(NAME)
 
     def _write(self, connection: Connection, rng: random.Random, steps: int) -> None:
         writer = RandomWriter(connection, self._corpus, rng, judges=True, keys=KEYS)

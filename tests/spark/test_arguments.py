@@ -20,17 +20,7 @@ from pyspark.sql import (
 import textsim_db as ts
 from tests.support.spark import frame
 from textsim_db.errors import ConfigurationError
-from textsim_db.spark import (
-    clusters,
-    dedupe,
-    duplicates,
-    find_candidates,
-    join_key,
-    pairs,
-    shared_passages,
-    split_key,
-    write,
-)
+from textsim_db.spark import find_candidates, join_key, shared_passages, split_key, write
 
 pytestmark = pytest.mark.more
 
@@ -68,7 +58,8 @@ def test_only_a_dataframe_of_spark_is_taken(df: Any) -> None:
         f"df has the type {type(df).__name__}; expected a DataFrame of Spark, .*createDataFrame"
     )
     functions: list[Callable[..., Any]] = [
-        *(find_candidates, pairs, clusters, duplicates, dedupe, shared_passages),
+        find_candidates,
+        shared_passages,
         partial(write, url=None, corpus="c"),
     ]
     for function in functions:

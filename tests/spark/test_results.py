@@ -67,7 +67,7 @@ def test_results_are_those_of_a_corpus(
     assert len(pairs) > 50
     for count in (1, 7):  # the results do not depend on partitions
         df = frame(spark, documents, count)
-        assert rows(pair_frames.pairs(df, partitions=count, **settings)) == pairs
+        assert rows(pair_frames.find_candidates(df, partitions=count, **settings).pairs()) == pairs
     for linkage in ts.Linkage:
         assert rows(found.clusters(linkage)) == sorted(corpus.clusters(linkage=linkage))
         assert rows(found.duplicates(linkage)) == sorted(corpus.duplicates(linkage=linkage))
@@ -200,7 +200,7 @@ def test_texts_that_are_not_utf8_are_refused(spark: Any) -> None:
 def test_two_rows_of_one_key_are_named(spark: Any) -> None:
     documents = [("a", "one two three"), ("b", "four"), ("a", "five"), ("c", "six"), ("c", "six")]
     with pytest.raises(ConfigurationError, match='several rows with the key "a", "c"; keys must'):
-        pair_frames.pairs(frame(spark, documents))
+        pair_frames.find_candidates(frame(spark, documents)).pairs()
 
 
 def test_an_empty_frame_has_no_pairs(spark: Any) -> None:

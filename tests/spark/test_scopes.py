@@ -17,6 +17,7 @@ from tests.support.spark import rows
 from tests.support.spark_stages import find, results
 from textsim_db.cluster import split_large_buckets
 from textsim_db.compare import pair_counts
+from textsim_db.results import AddReport
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.spark import (
     find_candidates,
@@ -151,7 +152,7 @@ def test_rows_without_a_possible_scope_are_refused_by_name(
     assert (found.documents, found.refused) == (2, 3)
     assert found.dedupe().count() == 5
     report = write(df, db.url, "c", scope="scope", scoped=True)
-    assert report == ts.AddReport(added=2, refused=report.refused)
+    assert report == AddReport(added=2, refused=report.refused)
     assert report.refused == refusals
 
 

@@ -15,6 +15,7 @@ from benchmarks.generate import documents
 from tests.support.rebuilds import stored_rows
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
+from textsim_db.results import AddReport
 from textsim_db.spark import read, write, write_corpus
 from textsim_db.spark.read_corpus import PAGE
 from textsim_db.spark.write_corpus import count_documents
@@ -83,7 +84,7 @@ def test_a_table_stays_attached_to_an_empty_corpus_that_is_filled(
             [(1, "other words"), (3, "words of Spark")], "n long, body string"
         )
         report = write(df, db.url, "c", key="n", text="body")
-        assert report == ts.AddReport(added=2)
+        assert report == AddReport(added=2)
         assert len(db.corpus("c")) == 3
         assert corpus.query("the words of a row")[0].key == "1"
         assert stored_corpus.load(db.engine, "c").id != number
@@ -102,7 +103,7 @@ def test_a_corpus_with_other_settings_is_refused(spark: SparkSession, db: ts.Dat
     df = spark.createDataFrame([("1", "a text")], COLUMNS)
     with pytest.raises(ts.CorpusExists, match=r"threshold is 0\.6 there, not 0\.7"):
         write(df, db.url, "c", threshold=0.7)
-    assert write(df, db.url, "c", threshold=0.6) == ts.AddReport(added=1)
+    assert write(df, db.url, "c", threshold=0.6) == AddReport(added=1)
 
 
 def test_a_unique_corpus_is_refused(spark: SparkSession, db: ts.Database) -> None:

@@ -16,6 +16,7 @@ import textsim_db as ts
 from tests.support.rebuilds import stored_rows
 from tests.support.waiting import wait_for
 from textsim_db.db import stored_corpus
+from textsim_db.results import AddReport
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.spark import write
 from textsim_db.spark.read_corpus import Target
@@ -109,7 +110,7 @@ def test_a_second_call_goes_on_where_the_first_one_failed(
     before = keys_and_ids(db, hidden_name)
     assert before
     report = write(spark.createDataFrame(MANY[::-1], COLUMNS).repartition(3), db.url, "c")
-    assert report == ts.AddReport(added=len(MANY))
+    assert report == AddReport(added=len(MANY))
     after = keys_and_ids(db, "c")
     assert after.items() >= before.items()
     assert len(after) == len(MANY)

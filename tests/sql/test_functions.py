@@ -15,20 +15,20 @@ from tests.support.connections import Connection
 
 PUBLIC = {
     "immutable strict": (
-        "containment cosine_distance cosine_similarity dice estimate euclidean jaccard "
+        "containment cosine_distance cosine_similarity dice euclidean jaccard "
         "jaccard_of_counts join_key key_part levenshtein levenshtein_words lr_norm manhattan "
         "normal_form overlap shingles words"
     ),
     "stable": (
-        "buckets candidates candidates_of cluster_events cluster_of common_runs containing "
-        "contradictions differs distinct_of jaccard judgements languages match_pairs matches "
+        "candidates cluster_events cluster_of common_runs "
+        "contradictions differs distinct_of jaccard judgements languages matches "
         "members members_of nearest neighbours passages passages_of quote scopes "
         "signature"
     ),
     "volatile": (
-        "add add_unique attach candidate_pairs clusters create_corpus detach drop_corpus "
+        "add add_unique attach clusters create_corpus detach drop_corpus "
         "doubtful duplicates expire forget grant_reader grant_writer "
-        "group_pairs index_pending judge lock_corpus lock_scope merge pairs remove revoke_all set_owner "
+        "group_pairs index_pending judge lock_corpus merge pairs remove revoke_all set_owner "
         "shared_passages track twins_of unjudge unmerge untrack update_clusters"
     ),
     "stable strict": ("status"),
@@ -63,7 +63,6 @@ CHANGES = {
     "remove": ("'c', 'a'", {0: "name of the corpus", 1: "the key"}),
     "forget": ("'c', '{a}'", {0: "name of the corpus"}),
     "lock_corpus": ("'u'", {0: "name of the corpus"}),
-    "lock_scope": ("'u', 's'", {0: "name of the corpus", 1: "the scope"}),
     "create_corpus": (
         "'new', 'word:3', 0.8, 0.95, 128, 1, NULL, NULL, '{}', NULL, false",
         {
@@ -122,15 +121,9 @@ def test_a_null_argument_of_a_change_is_refused(connection: Connection) -> None:
 
 def test_every_change_is_tried_with_null() -> None:
     volatile = set(PUBLIC["volatile"].split())
-    searches = {"pairs", "doubtful", "candidate_pairs", "clusters", "duplicates", "group_pairs"}
-    searches |= {
-        "twins_of",
-        "index_pending",
-        "merge",
-        "expire",
-        "update_clusters",
-        "shared_passages",
-    }
+    searches = {"pairs", "doubtful", "clusters", "duplicates", "group_pairs"}
+    searches |= {"twins_of", "index_pending", "merge", "expire", "update_clusters"}
+    searches |= {"shared_passages"}
     assert volatile - searches == {name.strip() for name in CHANGES}
 
 
@@ -150,14 +143,8 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
     [
         ("textsim.matches('none', 'a')", 'corpus "none" does not exist'),
         ("textsim.signature('none', 'a')", 'corpus "none" does not exist'),
-        ("textsim.candidate_pairs('none')", 'corpus "none" does not exist'),
         ("textsim.shingles('a', 'line', 1)", 'unit is "line"; expected "word" or "char"'),
         ("textsim.shingles('a', 'word', 0)", "shingle length is 0; expected 1 to 1000"),
-        ("textsim.estimate('{1}', '{1,2}')", "different signature lengths 1 and 2"),
-        (
-            "textsim.buckets('c', '{1,2}')",
-            'the signature has 2 values; signatures of corpus "c" have 128',
-        ),
         ("textsim.matches('c', 'a', 1.5)", "threshold is 1.5; expected above 0, at most 1"),
         ("textsim.pairs('c', 0)", "threshold is 0; expected above 0, at most 1"),
         ("textsim.clusters('c', 0)", "threshold is 0; expected above 0, at most 1"),
@@ -196,7 +183,6 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
             "textsim.unjudge('c', repeat('a', 1001), '')",
             f"the pair ('{'a' * 100}', '') names no two documents: a key is longer than 1,000 bytes",
         ),
-        ("textsim.candidates_of('none', 'a')", 'corpus "none" does not exist'),
         *(
             (f"textsim.{search}, {argument})", message)
             for search in ("matches('c', 'a b'", "matches('c', NULL", "neighbours('c', 'none'")

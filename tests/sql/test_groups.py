@@ -12,11 +12,12 @@ import pytest
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.judgements import random_pairs
+from textsim_db.results import Cluster
 
 Row = tuple[str, int, str | None, float]
 
 
-def rows_of(clusters: list[ts.Cluster[Any]]) -> list[Row]:
+def rows_of(clusters: list[Cluster[Any]]) -> list[Row]:
     """Return clusters as the rows of SQL."""
     return [
         (str(key), number, None if c.kept is None else str(c.kept), c.weakest)

@@ -81,7 +81,7 @@ def test_negations_are_words_of_normal_forms_and_the_same_in_sql(
     assert [normal_form(each) for each in [*negations, *phrases]] == [*negations, *phrases]
     assert distinctions.NEGATIONS.isdisjoint(" ".join(phrases).split())
     assert {len(each.split()) for each in phrases} == {2, 3}
-    assert {(part.encode()[0], len(part.encode())) for part in distinctions.NEGATION_PARTS} == {
+    assert {(each.encode()[0], len(each.encode())) for each in distinctions.NEGATION_SYLLABLES} == {
         (0xEC, 3)
     }
 
@@ -99,7 +99,7 @@ def test_fillers_and_units_are_words_of_normal_forms_and_the_same_in_sql(
     everything = [
         *sorted(distinctions.NEGATIONS),
         *sorted(distinctions.NEGATION_PHRASES),
-        distinctions.NEGATION_PARTS,
+        distinctions.NEGATION_SYLLABLES,
         *sorted(distinctions.ENDS_OF_NE),
         *chain.from_iterable(lists.values()),
     ]

@@ -228,7 +228,6 @@ def test_searches_warn_until_a_table_is_indexed(connection: Connection) -> None:
         "SELECT * FROM textsim.candidates('c', 'a row that is indexed at once')",
         "SELECT key, similarity FROM textsim.neighbours('c', '100')",
         "SELECT * FROM textsim.pairs('c')",
-        "SELECT * FROM textsim.candidate_pairs('c')",
     )
     for search in searches:
         connection.execute(search)

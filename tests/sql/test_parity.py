@@ -28,14 +28,15 @@ ONLY_SQL = {
     "clusters": set(),
     "duplicates": {"keep"},
     "attach": set(),
-    "signature": {"language"},
     "judge": {"hashes"},
 }
 """Arguments that only the function has, where a method has an argument of another kind instead."""
+KEYS = {"members": {"key"}}
+"""Arguments of methods that stand for a function of their own in SQL, such as members_of()."""
 ONLY_PYTHON = {"measure", "rank", "progress", "later", "any_text", "original"}
 """Arguments that only methods have: the other measures, functions, and a rebuild at once or later."""
-OTHER_KINDS = {"attach", "detach", "merge", "buckets", "normal_form", "remove"}
-"""Functions that take a relation, a signature, a text or one key, and their methods something else."""
+OTHER_KINDS = {"attach", "detach", "merge", "normal_form", "remove"}
+"""Functions that take a relation, a text or one key, and their methods something else."""
 NO_READERS = {"add_unique", "forget", "unmerge", "status", "quote"}
 """Writers; a function whose columns show ages where the method has times; one of lists of rows."""
 READERS = """
@@ -73,7 +74,7 @@ def test_arguments_and_defaults_are_those_of_the_method(connection: Connection) 
     assert len(compared) > 20
     for function in compared:
         parameters = dict(inspect.signature(function.method).parameters)
-        own = {name for name in parameters if name != "self"} - ONLY_PYTHON
+        own = {*parameters} - {"self"} - ONLY_PYTHON - KEYS.get(function.name, set())
         assert set(function.arguments) - ONLY_SQL.get(function.name, set()) == own, function.name
         for name, expression in zip(function.arguments, function.defaults, strict=True):
             if name not in own:

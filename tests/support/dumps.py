@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-import textsim_db as ts
 from tests.support.catalog import CATALOG, fetch_sorted, schema_catalog
 from tests.support.roles import FOX, RIGHTS, TEXTS, Stage
+from textsim_db.results import Member
 
 if TYPE_CHECKING:  # released versions run this module, too
     from textsim_db.settings.named_values import ModeName
@@ -125,7 +125,7 @@ def answers(stage: Stage) -> list[object]:
     return answers
 
 
-def members(stage: Stage) -> list[ts.Member]:
+def members(stage: Stage) -> list[Member]:
     with stage.connect(stage.reader) as db:
         return list(db.corpus("news").members())
 
@@ -162,7 +162,7 @@ def use_everything(stage: Stage) -> None:
     keep_out(stage)
     with stage.connect(stage.writer) as db:
         news = db.corpus("news")
-        news.retry_failures()
+        news.failures(retry=True)
         worker = db.worker(lease=1)
         # Changes that were leased at the time of the dump are claimed when the lease ends.
         for _ in range(3):

@@ -11,6 +11,7 @@ import textsim_db as ts
 from tests.support.clients import Client, Clients, Isolation
 from tests.support.connections import Connection
 from tests.support.sources import index_all_pending, stored_forms
+from textsim_db.results import AddReport
 
 RC, RR = Isolation.READ_COMMITTED, Isolation.REPEATABLE_READ
 LEVELS = pytest.mark.parametrize(
@@ -43,10 +44,10 @@ class Scene(NamedTuple):
         index_all_pending(self.db, corpus or self.corpus)
 
 
-def add_many_step(client: Client, *documents: tuple[str, str]) -> Callable[[], ts.AddReport]:
+def add_many_step(client: Client, *documents: tuple[str, str]) -> Callable[[], AddReport]:
     """Return a step that calls add_many, with all its transactions and retries."""
     return lambda: client.db.corpus("c").add_many(documents)
 
 
-def report_counts(report: ts.AddReport) -> tuple[int, int, int]:
+def report_counts(report: AddReport) -> tuple[int, int, int]:
     return report.added, report.replaced, report.unchanged

@@ -10,6 +10,7 @@ from typing import Any
 
 import textsim_db as ts
 from tests.support.connections import Connection
+from textsim_db.results import CommonRun, Passage
 
 WORDS = 8
 """The words of the shortest passage; its shingles have four words."""
@@ -42,7 +43,7 @@ def with_header(count: int) -> Iterator[tuple[str, str]]:
     return ((f"{n:04}", f"{HEADER} and body{n} number{n} " + f"w{n} " * 3) for n in range(count))
 
 
-def places(passages: Iterable[ts.Passage]) -> list[Run]:
+def places(passages: Iterable[Passage]) -> list[Run]:
     """Return keys and words, without the characters."""
     return [passage[:4] for passage in passages]
 
@@ -100,11 +101,11 @@ def in_sql(connection: Connection, text: str, *arguments: Any) -> list[Run]:
 
 def common_in_sql(
     connection: Connection, text: str, max_documents: int | None = None, scope: str | None = None
-) -> list[ts.CommonRun]:
+) -> list[CommonRun]:
     rows = connection.execute(
         "SELECT * FROM textsim.common_runs('c', %s, %s, %s)", [text, scope, max_documents]
     )
-    return [ts.CommonRun(*row) for row in rows]
+    return [CommonRun(*row) for row in rows]
 
 
 def has_many_places(units: Sequence[str], least: int = WORDS) -> bool:

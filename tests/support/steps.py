@@ -23,6 +23,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN '{{{MADE_UP}}}'::text[];
 """
 """Makes a schema a newer one that does not serve this version."""
 STEP = """
+SELECT textsim._begin_step('source');
 ALTER TABLE textsim.source ADD COLUMN made_up integer;
 ALTER TABLE textsim.source ALTER made_up SET DEFAULT 7;
 UPDATE textsim.source SET made_up = 7;
@@ -31,7 +32,7 @@ ALTER TABLE textsim.corpus ADD COLUMN made_up boolean;
 ALTER TABLE textsim.corpus ALTER made_up SET DEFAULT false;
 UPDATE textsim.corpus SET made_up = false;
 ALTER TABLE textsim.corpus ALTER made_up SET NOT NULL;
-DELETE FROM textsim.installed;
+DROP FUNCTION IF EXISTS textsim.create_corpus;
 """
 FILE = """
 COMMENT ON COLUMN textsim.source.made_up IS 'a column that a step adds';
@@ -72,7 +73,7 @@ def downgrade() -> None:
 
 
 @contextmanager
-def later_step() -> Iterator[Path]:
+def later_step(*more_changes: tuple[str, str, str]) -> Iterator[Path]:
     """Copy the files, add the step, and yield the copy, which is in use meanwhile."""
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
@@ -80,7 +81,7 @@ def later_step() -> Iterator[Path]:
             shutil.copytree(ROOT / folder, root / folder)
         (root / "sql" / "upgrade" / f"{MADE_UP}.sql").write_text(STEP)
         (root / "sql" / "schema" / "79_made_up.sql").write_text(FILE)
-        for name, old, new in CHANGES:
+        for name, old, new in (*CHANGES, *more_changes):
             file = root / "sql" / "schema" / f"{name}.sql"
             text = file.read_text("utf-8")
             assert old in text

@@ -38,7 +38,7 @@ def compare(
         for a, b, similarity in corpus.pairs(threshold)
         if (a, b) not in judged and guards[a] == guards[b]
     }
-    matches = "SELECT a, b, similarity FROM textsim.match_pairs(%s)"
+    matches = "SELECT a, b, similarity FROM textsim._match_pairs(%s)"
     found = connection.execute(matches, [corpus.name]).fetchall()
     assert {(a, b): similarity for a, b, similarity in found} == pairs
     assert len(found) == len(pairs)

@@ -158,7 +158,7 @@ class Client:
                 raise AssertionError(f"after {twins} of {documents}: {error}") from error
 
     def _lock_scope(self) -> None:
-        self._run("SELECT textsim.lock_scope('c', %s)", scope(self.corpus, self.rng))
+        self._run("SELECT textsim.lock_corpus('c', %s)", scope(self.corpus, self.rng))
 
     def _judge(self) -> None:
         a, b = self.rng.sample([f"s{number}" for number in range(KEYS)], 2)

@@ -9,6 +9,7 @@ import pytest
 
 import textsim_db as ts
 from textsim_db import aio
+from textsim_db.results import AddReport, Drift, Match, Pair
 
 RENAMED = {"count": "__len__", "contains": "__contains__"}
 """The methods that stand for operators."""
@@ -75,17 +76,16 @@ async def _mypy_checks_these_types(db: aio.Database) -> None:
     corpus = await db.create_corpus("c", exist_ok=True, threshold=0.7, scoped=True)
     assert_type(corpus, aio.Corpus)
     assert_type(await db.corpus("c"), aio.Corpus)
-    assert_type(await db.manage("c"), aio.Corpus)
-    assert_type(await db.worker(listen=True), aio.Worker)
-    assert_type(await corpus.query("text", max_results=3), list[ts.Match])
-    assert_type(await corpus.query_many(["text"]), list[list[ts.Match]])
-    assert_type(await corpus.add("key", "text", force=True), ts.AddReport)
+    assert_type(await db.worker(poll=1), aio.Worker)
+    assert_type(await corpus.query("text", max_results=3), list[Match])
+    assert_type(await corpus.query_many(["text"]), list[list[Match]])
+    assert_type(await corpus.add("key", "text", force=True), AddReport)
     assert_type(await corpus.rebuild(threshold=0.8), bool)
     assert_type(await corpus.count(), int)
-    assert_type(corpus.pairs(0.8), aio.Results[ts.Pair[str]])
-    assert_type(corpus.drift(), aio.Results[ts.Drift])
+    assert_type(corpus.pairs(0.8), aio.Results[Pair[str]])
+    assert_type(corpus.drift(), aio.Results[Drift])
     async for pair in corpus.pairs():
-        assert_type(pair, ts.Pair[str])
+        assert_type(pair, Pair[str])
     await corpus.add("key", text=1)  # type: ignore[arg-type]
     await corpus.add("key", "text", forced=True)  # type: ignore[call-arg]
     await corpus.rebuild(treshold=0.8)  # type: ignore[call-arg]

@@ -13,7 +13,7 @@ import pytest
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.text import utf8
 from textsim_db.write import prepare_batches
-from textsim_db.write.prepare_batches import Batch, part_of, prepare
+from textsim_db.write.prepare_batches import Batch, prepare, slice_of
 
 
 def test_a_text_that_nfkc_makes_too_long_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,5 +79,5 @@ def _arrays(batch: Batch) -> list[npt.NDArray[Any]]:
 
 def test_a_part_of_a_batch_has_its_texts() -> None:
     batch = prepare([("a", "one"), ("b", "zwölf"), ("c", "three")], CorpusSettings().complete())
-    part = part_of(batch, slice(1, 3))
-    assert [part.texts.of(i) for i in range(2)] == ["zwölf".encode(), b"three"]
+    some = slice_of(batch, slice(1, 3))
+    assert [some.texts.of(i) for i in range(2)] == ["zwölf".encode(), b"three"]

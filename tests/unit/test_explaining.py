@@ -27,26 +27,26 @@ TEXTS = st.lists(
 
 
 @given(TEXTS, TEXTS)
-def test_parts_add_up_to_both_texts(a: str, b: str) -> None:
+def test_runs_add_up_to_both_texts(a: str, b: str) -> None:
     tokens_of_a, tokens_of_b = tokens(a), tokens(b)
-    parts = differences(tokens_of_a, tokens_of_b).parts
-    assert "".join(part.a for part in parts) == a
-    assert "".join(part.b for part in parts) == b
-    for change, left, right in parts:
+    runs = differences(tokens_of_a, tokens_of_b).diff
+    assert "".join(run.a for run in runs) == a
+    assert "".join(run.b for run in runs) == b
+    for change, left, right in runs:
         assert (change is Change.ADDED) == (not left and bool(right))
         assert (change is Change.REMOVED) == (not right and bool(left))
         if change is Change.SAME:
             assert [t.word for t in tokens(left)] == [t.word for t in tokens(right)]
-    changed = any(part.change is not Change.SAME for part in parts)
+    changed = any(run.change is not Change.SAME for run in runs)
     assert changed == ([t.word for t in tokens_of_a] != [t.word for t in tokens_of_b])
 
 
 def test_tokens_have_the_words_of_the_normal_form(rng: random.Random) -> None:
     for _ in range(1000):
         text = random_text(rng)
-        parts = tokens(text)
-        assert "".join(token.text for token in parts) == text
-        assert " ".join(token.word for token in parts if token.word) == normal_form(text)
+        runs = tokens(text)
+        assert "".join(token.text for token in runs) == text
+        assert " ".join(token.word for token in runs if token.word) == normal_form(text)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_lists_of_kinds_are_words_of_normal_forms() -> None:
         assert words(word) == [word]
 
 
-def test_an_explanation_has_measures_shingles_and_parts() -> None:
+def test_an_explanation_has_measures_shingles_and_a_diff() -> None:
     a, b = "One two three four. Five", "one two three FOUR six seven"
     explanation = explain(a, b, "word:2")
     assert explanation.words == (5, 6)
@@ -190,7 +190,7 @@ def test_an_explanation_has_measures_shingles_and_parts() -> None:
     assert explanation.estimate == signature_estimate(signature(a, config), signature(b, config))
     assert explanation.shared == ["one two", "two three", "three four"]
     assert (explanation.only_a, explanation.only_b) == (["four five"], ["four six", "six seven"])
-    assert explanation.parts == [
+    assert explanation.diff == [
         (Change.SAME, "One two three four. ", "one two three FOUR "),
         (Change.CHANGED, "Five", "six seven"),
     ]
@@ -198,7 +198,7 @@ def test_an_explanation_has_measures_shingles_and_parts() -> None:
         explain(a, b, "line:1")
     empty = explain("", "")
     assert set(empty.measures.values()) == {0.0, 90.0}
-    assert empty.parts == []
+    assert empty.diff == []
 
 
 def test_a_page_escapes_its_texts_and_closes_its_elements() -> None:

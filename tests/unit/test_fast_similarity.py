@@ -104,4 +104,4 @@ def test_a_batch_sketched_in_parts_equals_the_whole(
             strict=True,
         ):
             assert np.array_equal(part_array, array)
-        assert sum(part.documents for part in tokens.parts(size)) == len(texts)
+        assert sum(each.documents for each in tokens.slices(size)) == len(texts)

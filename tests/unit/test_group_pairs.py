@@ -15,6 +15,7 @@ from tests.support.judgements import expected_clusters_of_pairs, random_pairs
 from textsim_db.cluster import pair_groups
 from textsim_db.cluster.linkages import complete
 from textsim_db.cluster.spanning_forest import Links
+from textsim_db.results import Cluster
 
 
 @pytest.mark.sampled
@@ -38,7 +39,7 @@ def test_equal_documents_need_not_be_a_pair() -> None:
     pairs = [("a", "b", 1.0), ("b", "c", 1.0)]
     assert [c.keys for c in ts.group_pairs(pairs, "complete")] == [("a", "b")]
     assert [c.keys for c in ts.group_pairs(pairs, "single")] == [("a", "b", "c")]
-    assert ts.group_pairs(pairs, order=list("bca")) == [ts.Cluster(("a", "b", "c"), 1.0, "b")]
+    assert ts.group_pairs(pairs, order=list("bca")) == [Cluster(("a", "b", "c"), 1.0, "b")]
 
 
 def test_the_higher_similarity_of_a_repeated_pair_counts() -> None:
@@ -57,7 +58,7 @@ def test_integers_are_in_the_order_of_their_values() -> None:
     assert ts.group_pairs([(10, 9)])[0].kept == 9
     assert ts.group_pairs([("10", "9")])[0].kept == "10"
     numbers: list[Any] = list(map(tuple, np.array([[3, 2]])))
-    assert ts.group_pairs(numbers) == [ts.Cluster((2, 3), 1.0, 2)]
+    assert ts.group_pairs(numbers) == [Cluster((2, 3), 1.0, 2)]
 
 
 BAD: list[tuple[Any, str]] = [

@@ -78,7 +78,7 @@ HEADS = {
     "Never computes a similarity": ("textsim_db.compare", "textsim_db.measures"),
     "never estimates": ("textsim_db.sketch",),
 }
-"""What a package may not import, by the words of its head."""
+"""The modules that a package must not import, by the words of its head."""
 
 
 def test_the_heads_of_packages_are_true() -> None:
@@ -107,6 +107,30 @@ def _imported(module: ast.Module) -> Iterator[str]:
             yield from (each.name for each in node.names)
 
 
+def test_no_files_of_a_package_import_each_other() -> None:
+    """This includes imports through other files, for a type, and in a function."""
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (ROOT / "textsim_db").rglob("*.py")
+    }
+    imports = {
+        module: {
+            name if name in paths else name.rpartition(".")[0]
+            for name in _imported(ast.parse(path.read_text("utf-8")))
+        }
+        & paths.keys() - {module}
+        for module, path in paths.items()
+    }
+    assert sum(map(len, imports.values())) > 1000
+    while ends := {module for module in imports if not _is_between(module, imports)}:
+        imports = {each: names - ends for each, names in imports.items() if each not in ends}
+    assert imports == {}
+
+
+def _is_between(module: str, imports: dict[str, set[str]]) -> bool:
+    return bool(imports[module]) and any(module in names for names in imports.values())
+
+
 def test_the_engine_knows_no_scopes() -> None:
     """Below the interface a document has a part, a number; only what stores it names its scope."""
     modules = [
@@ -126,6 +150,25 @@ def test_the_engine_knows_no_scopes() -> None:
     assert len(functions) > 200
     takes_scope = {name for name, arguments in functions if re.search(r"\bscopes? text", arguments)}
     assert " ".join(sorted(takes_scope)) == NAMES_SCOPES
+
+
+def test_the_schema_begins_with_its_contents() -> None:
+    files = sorted((ROOT / "sql" / "schema").glob("*.sql"))
+    contents = files[0].read_text("utf-8").partition("CREATE")[0]
+    ranges = re.findall(r"\b(\d\d)(?:(?: to | and )(\d\d))?\b", contents)
+    listed = [n for first, last in ranges for n in range(int(first), int(last or first) + 1)]
+    numbers = {int(path.name[:2]) for path in files}
+    assert sorted(n for n in listed if n in numbers) == sorted(numbers)
+
+
+def test_the_files_that_contributing_names_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    folders = [path.name for path in (ROOT / "textsim_db").iterdir() if path.is_dir()]
+    modules = re.findall(rf"`((?:{'|'.join(folders)})/\w+)(?:\.py)?`", text)
+    named = {f"textsim_db/{name}.py" for name in modules}
+    named |= {f"sql/schema/{name}" for name in re.findall(r"`(\d\d_\w+\.sql)`", text)}
+    assert len(named) > 80
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
 def _constants(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:

@@ -179,7 +179,13 @@ def test_ragged_arrays_can_be_cut_and_joined(rng: random.Random) -> None:
     rows = [[rng.randrange(9) for _ in range(rng.randrange(4))] for _ in range(30)]
     whole = Ragged(*ragged(rows))
     assert [whole.of(i).tolist() for i in range(30)] == rows
-    again = joined([whole.part(slice(0, 7)), whole.part(slice(7, 7)), whole.part(slice(7, 30))])
+    again = joined(
+        [
+            whole.consecutive(slice(0, 7)),
+            whole.consecutive(slice(7, 7)),
+            whole.consecutive(slice(7, 30)),
+        ]
+    )
     assert again.values.tolist() == whole.values.tolist()
     assert again.offsets.tolist() == whole.offsets.tolist()
     chosen = [rng.randrange(30) for _ in range(50)]

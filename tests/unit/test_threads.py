@@ -1,7 +1,8 @@
-"""Threads that run a stage ahead in order, and the flag that stops a worker."""
+"""Threads that run a stage ahead in order, and the flag and the pauses of a worker."""
 
 from __future__ import annotations
 
+import math
 import random
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from contextlib import closing
 import pytest
 
 from textsim_db.base.run_ahead import ahead
-from textsim_db.sync.worker_state import Stop
+from textsim_db.sync.worker_state import Stop, WorkerSettings
 
 SECONDS = 60
 """A thread that waits this long for another one fails the test."""
@@ -92,3 +93,9 @@ def test_the_flag_wakes_all_waiting_threads() -> None:
         thread.join(50)
         assert not thread.is_alive()
     stop.wait(60)
+
+
+def test_the_pauses_of_a_worker_grow_up_to_poll() -> None:
+    pauses = [WorkerSettings(poll=0.2).pause(idle) for idle in (0, 0.2, 1, 1.5, 60, math.inf)]
+    assert pauses == [0.025, 0.025, 0.1, 0.15, 0.2, 0.2]
+    assert WorkerSettings(poll=0.01).pause(0) == 0.01

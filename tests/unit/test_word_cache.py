@@ -22,7 +22,8 @@ from textsim_db.text.hashing import (
     number_at,
     table_of,
 )
-from textsim_db.text.tokens import Tokens, tokens_of
+from textsim_db.text.tokens import tokens_of
+from textsim_db.text.utf8 import Tokens
 from textsim_db.text.word_cache import WordCache, distinct_missing
 
 LENGTHS = [1, 2, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32, 33, 100, 1000, 70_000]

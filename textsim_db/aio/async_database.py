@@ -1,4 +1,8 @@
-"""Corpus and Database: the methods of the synchronous classes as coroutines; connect() opens one."""
+"""Corpus and Database: the methods of the synchronous classes as coroutines; connect() opens one.
+
+Each coroutine and async iterator is made from the synchronous method, with its arguments, types and
+docstring. So a new method needs one line here.
+"""
 
 from __future__ import annotations
 
@@ -141,9 +145,7 @@ class Corpus(Derived[corpus.Corpus]):
     count = coroutine(corpus.Corpus.__len__)
     contains = coroutine(corpus.Corpus.__contains__)
     status = coroutine(corpus.Corpus.status)
-    activity = coroutine(corpus.Corpus.activity)
     failures = coroutine(corpus.Corpus.failures)
-    retry_failures = coroutine(corpus.Corpus.retry_failures)
     detach = coroutine(corpus.Corpus.detach)
     keys = results(corpus.Corpus.keys)
     remove = coroutine(corpus.Corpus.remove)
@@ -151,8 +153,6 @@ class Corpus(Derived[corpus.Corpus]):
     scopes = coroutine(corpus.Corpus.scopes)
     untrack = coroutine(corpus.Corpus.untrack)
     members = results(corpus.Corpus.members)
-    members_of = results(corpus.Corpus.members_of)
-    cluster_of = coroutine(corpus.Corpus.cluster_of)
     judge = coroutine(corpus.Corpus.judge)
     judge_many = coroutine(corpus.Corpus.judge_many)
     unjudge = coroutine(corpus.Corpus.unjudge)
@@ -174,7 +174,6 @@ class Corpus(Derived[corpus.Corpus]):
     characters = coroutine(corpus.Corpus.characters)
     shared_passages = stream(corpus.Corpus.shared_passages)
     contamination = stream(corpus.Corpus.contamination)
-    containing = coroutine(corpus.Corpus.containing)
     quote = coroutine(corpus.Corpus.quote)
     pairs = results(corpus.Corpus.pairs)
     clusters = results(corpus.Corpus.clusters)
@@ -183,18 +182,13 @@ class Corpus(Derived[corpus.Corpus]):
 
     explain = coroutine(corpus.Corpus.explain)
     differences = stream(corpus.Corpus.differences)
-    explain_cluster = coroutine(corpus.Corpus.explain_cluster)
     inspect_clusters = coroutine(corpus.Corpus.inspect_clusters)
-    inspect_keys = coroutine(corpus.Corpus.inspect_keys)
     normal_form = coroutine(corpus.Corpus.normal_form)
-    signature = coroutine(corpus.Corpus.signature)
-    buckets = coroutine(corpus.Corpus.buckets)
 
     measure_recall = coroutine(corpus.Corpus.measure_recall)
     plan = coroutine(corpus.Corpus.plan)
     statistics = coroutine(corpus.Corpus.statistics)
     boilerplate = coroutine(corpus.Corpus.boilerplate)
-    without_words = coroutine(corpus.Corpus.without_words)
     idf_weights = coroutine(corpus.Corpus.idf_weights)
     check = coroutine(corpus.Corpus.check)
 
@@ -210,7 +204,6 @@ class Corpus(Derived[corpus.Corpus]):
 
     rebuild = coroutine(corpus.Corpus.rebuild)
     forget = coroutine(corpus.Corpus.forget)
-    drop = coroutine(corpus.Corpus.drop)
 
 
 class Worker(Derived[worker.Worker]):
@@ -273,7 +266,6 @@ class Database(Derived[database.Database]):
 
     create_corpus = opening(database.Database.create_corpus, Corpus)
     corpus = opening(database.Database.corpus, Corpus)
-    manage = opening(database.Database.manage, Corpus)
     drop_corpus = coroutine(database.Database.drop_corpus)
     corpora = coroutine(database.Database.corpora)
     worker = opening(database.Database.worker, Worker)

@@ -2,7 +2,19 @@
 
 Stream and Results are the items of a generator as an async iterator. A step takes up to MOST_ITEMS
 items, and begins when the consumer has had the items of the step before. Between two steps the
-generator keeps its connection, and no thread.
+generator keeps its connection, and no thread. These rules keep the pool right:
+
+- The context of a call has its cancellation, and db.connections.lend() notes each connection in it. A
+  thread of the package that sends statements runs in a copy of the context. The thread that watches a
+  worker does not: it reports to the end.
+- While a request to cancel is under way, the connection does not return to the pool. So the request
+  never ends a statement of somebody else. If a request fails, the connection is closed.
+- Cancelled is no Exception, so nothing repeats or ignores it. While it is handled, statements run again:
+  an interrupted rebuild drops its hidden corpus.
+- An event loop that shuts down closes all asynchronous generators at once, in any order. So no generator
+  of aio holds another one open.
+- A semaphore bounds the open iterators, because iterators that all wait for another connection would
+  never end.
 """
 
 from __future__ import annotations

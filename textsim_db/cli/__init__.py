@@ -3,6 +3,6 @@
 Commands import NumPy, Numba, SQLAlchemy and psycopg only when they run, so that --help is quick.
 """
 
-from textsim_db.cli.app import app, main
+from textsim_db.cli.commands import app, main
 
 __all__ = ["app", "main"]

@@ -90,7 +90,7 @@ def _explain(
             "--shingle and --corpus exclude each other: a corpus has its own shingle"
         )
     with connect(database_url) as db:
-        return db.manage(corpus).explain(a, b)
+        return db.corpus(corpus, on_server=True).explain(a, b)
 
 
 def _write_page(path: str, explanation: Explanation, a: str, b: str) -> None:
@@ -187,7 +187,7 @@ def _differences(explanation: Explanation) -> Text:
     from textsim_db.measures.word_diff import Change
 
     text = Text()
-    for change, a, b in explanation.parts:
+    for change, a, b in explanation.diff:
         if change is Change.SAME and a.split() == b.split():
             text.append(_printable(b))
             continue

@@ -61,8 +61,8 @@ def create(
         except CorpusExists:
             if not exist_ok:
                 raise
-            options.check_existing(db.manage(corpus), settings)
-        opened = db.manage(corpus)
+            options.check_existing(db.corpus(corpus, on_server=True), settings)
+        opened = db.corpus(corpus, on_server=True)
         _show_or_print_object(opened)
         _print_unlearned(opened)
 
@@ -96,7 +96,7 @@ def show(
     Example: `textsim corpus show news`
     """
     with connect(database_url) as db:
-        opened = db.manage(corpus)
+        opened = db.corpus(corpus, on_server=True)
         if form is Format.TABLE:
             _show(opened)
         else:
@@ -116,7 +116,7 @@ def drop(
     """
     with connect(database_url) as db:
         try:
-            number = len(db.manage(corpus))
+            number = len(db.corpus(corpus, on_server=True))
             documents = f" with {count(number, 'document')}"
         except RecipeError:  # it cannot be opened, but it can be dropped
             number, documents = None, ""
@@ -148,7 +148,7 @@ def rebuild(
 
     """
     with connect(database_url) as db:
-        opened = db.manage(corpus, to_rebuild=True)
+        opened = db.corpus(corpus, to_rebuild=True)
         before, start = opened.config, time.monotonic()
         with progress("rebuilding", "documents") as show_done:
             rebuilt = opened.rebuild(**settings, progress=show_done)
@@ -181,7 +181,9 @@ def _print_unlearned(corpus: Corpus) -> None:
 
 
 def _print_documents_of_nothing_else(corpus: Corpus) -> None:
-    number, keys = corpus.without_words()
+    from textsim_db.read.boilerplate_values import without_words
+
+    number, keys = corpus._current.call(without_words)
     if number:
         examples = ", ".join(shown(key) for key in keys)
         documents = count(number, "document")

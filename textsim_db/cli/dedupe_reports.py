@@ -16,7 +16,7 @@ from textsim_db.settings.named_values import Guard
 if TYPE_CHECKING:
     from textsim_db.dedupe.removal_summary import AnyDocument, Example, Removal, RemovalSummary
     from textsim_db.dedupe.removals import Deduplication
-    from textsim_db.measures.word_diff import Part
+    from textsim_db.measures.word_diff import DiffRun
     from textsim_db.settings.corpus_settings import CorpusConfig
 
 LINES, _PAGE = ".jsonl", ".html"
@@ -159,7 +159,7 @@ def similar_scopes_note(groups: Sequence[Sequence[str]]) -> str:
     )
 
 
-_SHOWN_PARTS = 3
+_SHOWN_RUNS = 3
 _SHOWN_CHARACTERS = 40
 
 
@@ -167,22 +167,22 @@ def _example_lines(examples: list[Example], name_of: Callable[[AnyDocument], str
     from textsim_db.measures.word_diff import Change
     from textsim_db.text.distinctions import symbols
 
-    for (removed, kept, similarity), parts, *_ in examples:
-        differ = [_of_part(part) for part in parts if part.change != Change.SAME]
-        differ = differ or [_of_part(part) for part in parts if symbols(part.a) != symbols(part.b)]
-        more = [f"{len(differ) - _SHOWN_PARTS} more"] if len(differ) > _SHOWN_PARTS else []
-        what = "; ".join(differ[:_SHOWN_PARTS] + more) or "has the same words"
+    for (removed, kept, similarity), diff, *_ in examples:
+        differ = [_of_run(run) for run in diff if run.change != Change.SAME]
+        differ = differ or [_of_run(run) for run in diff if symbols(run.a) != symbols(run.b)]
+        more = [f"{len(differ) - _SHOWN_RUNS} more"] if len(differ) > _SHOWN_RUNS else []
+        what = "; ".join(differ[:_SHOWN_RUNS] + more) or "has the same words"
         yield f"  {similarity:.4f}  {name_of(removed)} {what} (kept: {name_of(kept)})"
 
 
-def _of_part(part: Part) -> str:
-    """Say how the removed document differs from the kept one, part.a."""
+def _of_run(run: DiffRun) -> str:
+    """Say how the removed document differs from the kept one, run.a."""
     from textsim_db.measures.word_diff import Change
 
-    kept, removed = (f'"{_cut(words.strip())}"' for words in (part.a, part.b))
-    if part.change == Change.REMOVED:
+    kept, removed = (f'"{_cut(words.strip())}"' for words in (run.a, run.b))
+    if run.change == Change.REMOVED:
         return f"lacks {kept}"
-    return f"adds {removed}" if part.change == Change.ADDED else f"has {removed} for {kept}"
+    return f"adds {removed}" if run.change == Change.ADDED else f"has {removed} for {kept}"
 
 
 def _cut(words: str) -> str:

@@ -166,7 +166,7 @@ def dedupe_file(
         if addition is not None:
             addition.write(result)
             added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
-            store_sizes(corpora[0], result, texts.keys)
+            store_sizes(corpora[0], result.cluster_sizes(), result.links(), texts.keys)
     faults = _faults(texts, result)
     choices = {"scope": texts.records.columns.scope, "against": against}
     _write_outputs(texts, result, outputs, page, faults, choices)

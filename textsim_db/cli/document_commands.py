@@ -122,18 +122,18 @@ def _show_twins(report: AddReport) -> None:
 
 
 def _summary(report: AddReport, refused: int, seconds: float) -> str:
-    parts = [
+    counts = [
         f"{report.added:,} added",
         f"{report.replaced:,} replaced",
         f"{report.unchanged:,} unchanged",
     ]
     if report.repeated_keys:
-        parts.append(f"{report.repeated_keys:,} with a repeated key (the last document stays)")
+        counts.append(f"{report.repeated_keys:,} with a repeated key (the last document stays)")
     if report.twins:
-        parts.append(f"{len(report.twins):,} left out")
+        counts.append(f"{len(report.twins):,} left out")
     if refused:
-        parts.append(f"{refused:,} refused")
-    return f"{', '.join(parts)}; {seconds:.1f} s{speed(report.received, seconds)}"
+        counts.append(f"{refused:,} refused")
+    return f"{', '.join(counts)}; {seconds:.1f} s{speed(report.received, seconds)}"
 
 
 def speed(documents: int, seconds: float) -> str:
@@ -293,7 +293,7 @@ def remove(
         raise options.misused("KEY", "give keys, or --prefix, --source, --scope or --language")
     unknown: list[str] = []
     with connect(database_url) as db:
-        opened = db.manage(corpus)
+        opened = db.corpus(corpus, on_server=True)
         if are_chosen:
             chosen = opened.keys(prefix or "", source=source, scope=scope, language=language)
             records = {each.key: each.records for each in chosen}
@@ -375,7 +375,7 @@ def forget(
         what = "all of them" if scope is None else f"the scope {scope}"
         confirm(f'forget documents of the corpus "{shown(corpus)}": {shown(what)}', yes)
     with connect(database_url) as db:
-        opened = db.manage(corpus)
+        opened = db.corpus(corpus, on_server=True)
         with progress("rebuilding", "documents") as show_done:
             report = opened.forget(
                 keys or None,

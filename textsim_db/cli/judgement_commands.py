@@ -129,7 +129,7 @@ def import_(
 
     read = read_judgements(path, FileFormat(kind, separator, quote, encoding))
     with connect(database_url) as db:
-        new = db.manage(corpus).judge_many(
+        new = db.corpus(corpus, on_server=True).judge_many(
             (judgement[:7] for judgement in read), replace, place_of=lambda i: read[i].place
         )
     kind_of_new = "new or replaced" if replace else "new"

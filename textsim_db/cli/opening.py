@@ -77,13 +77,13 @@ def each_corpus(
     damaged: gets the names of the corpora that are skipped because a table or a function is missing.
     """
     if name is not None:
-        corpus = db.manage(name)
+        corpus = db.corpus(name, on_server=True)
         yield corpus, read(corpus)
         return
     for each in db.corpora():
         with skip_unreadable(db, each):
             try:
-                corpus = db.manage(each)
+                corpus = db.corpus(each, on_server=True)
                 result = read(corpus)
             except RecipeError as error:
                 print_message(f"skipped: {error}", logging.WARNING, corpus=each)

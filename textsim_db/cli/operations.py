@@ -162,7 +162,7 @@ def _run(
     if "text" in arguments:
         arguments["text"] = searched_text(arguments["text"], file)
     with connect(database_url) as db:
-        opened = db.corpus(corpus) if operation.computes else db.manage(corpus)
+        opened = db.corpus(corpus, on_server=not operation.computes)
         method = partial(getattr(opened, operation.method), **arguments)
         start = time.monotonic()
         if operation.progress:

@@ -15,7 +15,7 @@ from textsim_db.cli.output import check_output
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 
 if TYPE_CHECKING:
-    from textsim_db.review.reviewed import Reviewed
+    from textsim_db.review.survey import Reviewed
 
 _OPEN_PATIENCE = 10
 """Seconds that the address waits for the first pairs."""

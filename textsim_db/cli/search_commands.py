@@ -39,7 +39,7 @@ def _has_words(corpus: Corpus, text: str) -> bool:
     from textsim_db.read import search_on_server
 
     if search_on_server.is_possible(corpus.config, text, None):
-        return corpus._current.read(search_on_server.has_words, text)
+        return corpus._current.call(search_on_server.has_words, text)
     from textsim_db.sketch.sketch_texts import places_of_units
 
     return len(places_of_units(text, corpus.config).starts) > 0
@@ -59,8 +59,7 @@ QUERY = Operation(
     "query",
     """List the documents that are similar to a text, the most similar first.
 
-    It prints the similarity, which is exact (Jaccard, of the sets of shingles), the estimate from the
-    signatures, and the key.
+    It prints the similarity, which is exact (Jaccard, of the sets of shingles), and the key.
 
     Examples:
     - `textsim query news "the text to look for" --threshold 0.5`
@@ -68,7 +67,7 @@ QUERY = Operation(
     - `textsim query news "the text" --measure cosine_similarity --threshold 0.9`
 
     """,
-    columns=("similarity", "estimate", "key"),
+    columns=("similarity", "key"),
     are_searches=True,
     note_none=_note_no_match,
     computes=False,
@@ -97,11 +96,9 @@ NEIGHBOURS = Operation(
     "neighbours",
     """List the documents that are similar to a document of the corpus, the most similar first.
 
-    It prints the similarity, the estimate from the signatures, and the key.
-
     Example: `textsim neighbours news article-17 --threshold 0.6`
     """,
-    columns=("similarity", "estimate", "key"),
+    columns=("similarity", "key"),
     are_searches=True,
     note_none=_note_no_match,
     computes=False,
@@ -278,7 +275,7 @@ def _member_rows(members: Iterable[Member], clusters: set[int]) -> Iterator[tupl
 ClusterKey = Annotated[
     str | None, typer.Argument(metavar="KEY", help="List only the cluster of this document.")
 ]
-MEMBERS_OF = Operation("members_of", "", show=_show_members, computes=False)
+MEMBERS_OF = Operation("members", "", show=_show_members, computes=False)
 MEMBERS = Operation(
     "members",
     """List the documents of the clusters of a tracked corpus, one cluster after the other.

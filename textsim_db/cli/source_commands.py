@@ -243,5 +243,5 @@ def _opened_or_created(
     except ConfigurationError:
         if not len(created):
             with suppress(ConfigurationError):
-                created.drop()
+                db.drop_corpus(name)
         raise

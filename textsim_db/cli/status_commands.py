@@ -22,7 +22,7 @@ from textsim_db.results.numbers_as_text import count
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.corpus.database import Database
-    from textsim_db.results import Activity, Failure, Status, WorkerState
+    from textsim_db.results import Failure, Status, WorkerState
 
 
 _LATE_SECONDS = 60
@@ -92,7 +92,7 @@ def status(
         if corpus is None:
             raise misused("--scopes", "name the corpus whose scopes to list")
         with connect(database_url) as db:
-            if not write(ScopeStatus._fields, db.manage(corpus).scopes(), form):
+            if not write(ScopeStatus._fields, db.corpus(corpus, on_server=True).scopes(), form):
                 print_message("no document is stored")
         return
     if as_metrics and json_option.is_given:
@@ -150,15 +150,14 @@ def pending(
     """
     errors: list[Error] = []
     damaged: list[str] = []
-    retried = 0
     with connect(database_url) as db:
-        for opened, failures in each_corpus(db, corpus, lambda each: each.failures(), damaged):
+        for opened, failures in each_corpus(
+            db, corpus, lambda it: it.failures(retry=retry), damaged
+        ):
             errors += [Error(opened.name, *failure) for failure in failures]
-            if retry:
-                retried += opened.retry_failures()
     write(Error._fields, errors, form)
     if retry:
-        print_message(f"{count(retried, 'document')} will be tried again")
+        print_message(f"{count(len(errors), 'document')} will be tried again")
     elif not errors:
         print_message("no document was set aside")
     if damaged:
@@ -178,7 +177,6 @@ class Error(NamedTuple):
 class State(NamedTuple):
     corpus: str
     status: Status
-    activity: Activity
     failures: list[Failure]
     rate: float | None = None
     """The documents written per second; None: not known."""
@@ -201,18 +199,18 @@ class _Sample:
 
     def set_rates(self, before: _Sample) -> None:
         """Compute the documents written per second since an earlier sample."""
-        written_before = {state.corpus: state.activity.written for state in before.states}
+        written_before = {state.corpus: state.status.written for state in before.states}
         seconds = self.taken - before.taken
         for i, state in enumerate(self.states):
-            written = state.activity.written - written_before.get(state.corpus, float("inf"))
+            written = state.status.written - written_before.get(state.corpus, float("inf"))
             if written >= 0:  # a rebuilt corpus counts from 0
                 self.states[i] = state._replace(rate=round(written / seconds, 1))
 
     @property
     def lags(self) -> Iterator[float]:
         for state in self.states:
-            yield state.activity.lag or 0
-            yield state.activity.cluster_lag or 0
+            yield state.status.lag or 0
+            yield state.status.cluster_lag or 0
 
     def as_object(self) -> dict[str, object]:
         corpora = [self._corpus_object(state) for state in self.states]
@@ -225,7 +223,7 @@ class _Sample:
         return {
             "corpus": state.corpus,
             **state.status._asdict(),
-            **state.activity._asdict(),
+            **state.status._asdict(),
             "oldest_pending": oldest and oldest.isoformat(),
             "outdated_since": since and since.isoformat(),
             **({"written_per_second": state.rate} if self.has_rates else {}),
@@ -253,7 +251,7 @@ def _samples(db: Database, corpus: str | None, watch: float | None) -> Iterator[
 
 def _state(corpus: Corpus) -> State:
     failures = corpus.failures(_SHOWN_ERRORS)
-    return State(corpus.name, corpus.status(), corpus.activity(), failures)
+    return State(corpus.name, corpus.status(), failures)
 
 
 def _show(sample: _Sample, form: Format) -> None:
@@ -289,7 +287,7 @@ def _show(sample: _Sample, form: Format) -> None:
 
 
 def _tracked_row(state: State) -> tuple[Any, ...]:
-    status, lag = state.status, state.activity.cluster_lag
+    status, lag = state.status, state.status.cluster_lag
     since = "" if lag is None else f"{lag:,.1f} s ago"
     tracked = (state.corpus, status.linkage, status.tracked_threshold)
     return (*tracked, status.outdated, since, status.crowded)
@@ -304,7 +302,7 @@ def _worker_row(worker: WorkerState) -> tuple[str, ...]:
 
 
 def _row(state: State, form: Format) -> tuple[Any, ...]:
-    status, lag = state.status, state.activity.lag
+    status, lag = state.status, state.status.lag
     oldest = status.oldest_pending.isoformat() if status.oldest_pending else ""
     pending: int | str = status.pending
     if form is Format.TABLE and lag is not None:

@@ -187,7 +187,6 @@ def _use_all(db: Database, settings: CorpusSettings) -> None:
         list(corpus.duplicates())
         corpus.plan()
         corpus.statistics()
-        corpus.buckets(text)
         corpus.check()
         corpus.rebuild(seed=2)
         corpus.remove(["1"])

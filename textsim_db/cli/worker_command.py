@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _GRACE_SECONDS, _RELEASE_SECONDS = 7.0, 1.0
 """Longer than the worker's own grace; together less than the 10 s after which containers get SIGKILL."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
-_LISTEN_POLL_SECONDS = 1.0
 
 
 def worker(
@@ -42,12 +41,11 @@ def worker(
         ),
     ] = False,
     poll: Annotated[
-        float | None,
+        float,
         options.number_option(
-            f"Time between two polls. Default: {POLL_SECONDS}; with --listen {_LISTEN_POLL_SECONDS}.",
-            "SECONDS",
+            "The longest pause between two polls; after a change it polls sooner.", "SECONDS"
         ),
-    ] = None,
+    ] = POLL_SECONDS,
     lease: Annotated[
         float,
         options.number_option(
@@ -61,13 +59,6 @@ def worker(
             "SECONDS",
         ),
     ] = EXPIRE_AFTER_SECONDS,
-    listen: Annotated[
-        bool,
-        typer.Option(
-            "--listen",
-            help="Poll once a second, and at once if a session with textsim.notify = on has written.",
-        ),
-    ] = False,
     metrics_port: Annotated[
         int | None,
         options.whole_number_option(
@@ -104,12 +95,10 @@ def worker(
     - `textsim worker --metrics-port 9464`
 
     """
-    if poll is None:
-        poll = _LISTEN_POLL_SECONDS if listen else POLL_SECONDS
     configure(logging.WARNING if quiet else logging.INFO)
     with connect(database_url, is_brief=False) as db:
         work = WorkLog()
-        indexer = db.worker(poll, lease, listen, work.add, expire_after)
+        indexer = db.worker(poll, lease, work.add, expire_after)
         with _stopped_by_signals(indexer), _metrics_served(db, indexer, metrics_host, metrics_port):
             total = _run(db, indexer, once)
         work.write()

@@ -68,11 +68,11 @@ class CopyClasses:
 
     def unfolded(self, links: Links) -> Iterator[Links]:
         """Yield the pairs of all documents that the two representatives of each link stand for."""
-        for part in parts_of(self.sizes_of(links.left), PAIRS_OF_COPIES):
-            lefts = self.of(links.left[part])
-            places = part.start + lefts.owners()
+        for chosen in slices_of(self.sizes_of(links.left), PAIRS_OF_COPIES):
+            lefts = self.of(links.left[chosen])
+            places = chosen.start + lefts.owners()
             right, values = links.right[places], links.similarity[places]
-            for inner in parts_of(self.sizes_of(right), PAIRS_OF_COPIES):
+            for inner in slices_of(self.sizes_of(right), PAIRS_OF_COPIES):
                 rights = self.of(right[inner])
                 places = inner.start + rights.owners()
                 yield Links(lefts.values[places], rights.values, values[places])
@@ -82,15 +82,15 @@ class CopyClasses:
         ids = self.classes.values
         ends = np.repeat(self.classes.offsets[1:], self.classes.sizes)
         starts = np.arange(1, len(ids) + 1)
-        for part in parts_of(ends - starts, PAIRS_OF_COPIES):
-            counts = (ends - starts)[part]
-            left = np.repeat(ids[part], counts)
+        for chosen in slices_of(ends - starts, PAIRS_OF_COPIES):
+            counts = (ends - starts)[chosen]
+            left = np.repeat(ids[chosen], counts)
             before = np.repeat(np.cumsum(counts) - counts, counts)
-            yield left, ids[np.arange(len(left)) - before + np.repeat(starts[part], counts)]
+            yield left, ids[np.arange(len(left)) - before + np.repeat(starts[chosen], counts)]
 
 
-def parts_of(counts: Int64Array, most: int) -> Iterator[slice]:
-    """Cut counts into parts whose sums are at most this, or that have a single count."""
+def slices_of(counts: Int64Array, most: int) -> Iterator[slice]:
+    """Cut counts into slices whose sums are at most this, or that have a single count."""
     ends = np.cumsum(counts)
     start = 0
     while start < len(counts):
@@ -129,7 +129,7 @@ class Host(Protocol):
         """Yield sorted lists of packed pairs, each candidate once, without pairs of large buckets."""
 
     def with_rows(self, pairs: Int64Array, of_shingles: bool) -> Iterator[PairsWithRows]:
-        """Yield sorted packed pairs in parts with rows; of_shingles: for a measure of shingles."""
+        """Yield sorted packed pairs in batches with rows; of_shingles: for a measure of shingles."""
 
     def rows(self, ids: Ids) -> Rows:
         """Return the rows of documents for a measure of shingles; ids may be repeated."""
@@ -137,8 +137,8 @@ class Host(Protocol):
     def buckets(self, ids: Ids) -> Buckets:
         """Return the buckets of documents whose rows were the last that were read."""
 
-    def parts(self, ids: Ids) -> Iterator[Ids]:
-        """Cut documents, in their order, into parts whose rows fit in memory."""
+    def batches(self, ids: Ids) -> Iterator[Ids]:
+        """Cut documents, in their order, into batches whose rows fit in memory."""
 
     def in_key_order(self, representatives: Ids) -> Ids:
         """Sort documents by the lowest key of their copies."""
@@ -191,9 +191,9 @@ class Join:
 
     def similarities(self, pairs: Int64Array) -> Iterator[Links]:
         """Yield sorted packed pairs with their values, whether they pass the criterion or not."""
-        for part in self.host.with_rows(pairs, self.criterion.measure.of_shingles):
-            values = values_of_pairs(self.criterion, part.rows, part.left, part.right)
-            yield Links(left_of(part.pairs), right_of(part.pairs), values)
+        for batch in self.host.with_rows(pairs, self.criterion.measure.of_shingles):
+            values = values_of_pairs(self.criterion, batch.rows, batch.left, batch.right)
+            yield Links(left_of(batch.pairs), right_of(batch.pairs), values)
 
     def _verified(self, pairs: Int64Array) -> Iterator[Links]:
         for links in self.similarities(pairs):

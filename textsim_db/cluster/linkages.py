@@ -213,12 +213,12 @@ def _complete(join: Join) -> Iterator[Group]:
 def _similar_to_kept(join: Join, ids: Ids) -> Iterator[Links]:
     """Yield the documents that are similar to a kept document of a better rank.
 
-    A large component is read in parts. Each part is compared with the documents that are kept of the
-    parts before it.
+    A large component is read in batches. Each batch is compared with the documents that are kept of the
+    batches before it.
     """
     kept = np.empty(0, np.int64)
-    for part in join.host.parts(ids):
-        compared = np.concatenate((kept, part))
+    for batch in join.host.batches(ids):
+        compared = np.concatenate((kept, batch))
         kept_by, similarity = _keep(join, compared, len(kept))
         is_removed = kept_by != np.arange(len(compared))
         removed, keepers = compared[is_removed], compared[kept_by[is_removed]]

@@ -16,7 +16,7 @@ from textsim_db.compare.pair_counts import Sizes, lists
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.ragged import Buckets, Parts, Ragged, apart, begins_run
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 
 SORTED_AT_ONCE = 20_000_000
 """The buckets that are sorted at once; each takes 8 bytes, and sorting takes as much again."""
@@ -88,7 +88,7 @@ class LoadedDocuments:
         texts = self._text_of[ids]
         return apart(self._buckets.take(texts), None if self._parts is None else self._parts[texts])
 
-    def parts(self, ids: Ids) -> Iterator[Ids]:
+    def batches(self, ids: Ids) -> Iterator[Ids]:
         """Yield all documents at once."""
         yield ids
 

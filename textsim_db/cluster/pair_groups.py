@@ -146,8 +146,8 @@ class JudgedPairs(NamedTuple):
         """Return verified links without the judged pairs, and a link for each pair judged the same."""
         judged = np.sort(np.concatenate(self))
         kept = [
-            part.take(~is_among(pack(*np.sort(np.stack(part[:2]), axis=0)), judged))
-            for part in links
+            each.take(~is_among(pack(*np.sort(np.stack(each[:2]), axis=0)), judged))
+            for each in links
         ]
         ones = np.full(len(self.same), JUDGED_SAME)
         return joined_links([*kept, Links(left_of(self.same), right_of(self.same), ones)])

@@ -30,9 +30,9 @@ class Links(NamedTuple):
         return Links(self.left[chosen], self.right[chosen], self.similarity[chosen])
 
 
-def joined_links(parts: Iterable[Links]) -> Links:
+def joined_links(several: Iterable[Links]) -> Links:
     empty = Links(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    return Links(*(np.concatenate(column) for column in zip(empty, *parts, strict=True)))
+    return Links(*(np.concatenate(column) for column in zip(empty, *several, strict=True)))
 
 
 class Forest:

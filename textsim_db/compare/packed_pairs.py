@@ -132,9 +132,9 @@ def _has_left(members: Members, current: Round) -> BoolArray:
     return has_left
 
 
-def joined_members(parts: list[Members]) -> Members:
-    sizes = np.concatenate([np.zeros(0, np.int64), *(part.sizes for part in parts)])
-    ids = np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)])
+def joined_members(several: list[Members]) -> Members:
+    sizes = np.concatenate([np.zeros(0, np.int64), *(each.sizes for each in several)])
+    ids = np.concatenate([np.zeros(0, np.int32), *(each.ids for each in several)])
     return Members(ids, offsets_of(sizes))
 
 

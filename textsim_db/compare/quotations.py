@@ -1,7 +1,7 @@
-"""Quotations: the words of a quotation and of a source in, its verdict, places and differences out.
+"""Quotations: the words of a quotation and of a document in, its verdict, places and differences out.
 
-The place of a piece is the run of the source with the fewest edits, by a fitting alignment: an edit
-inserts, deletes or replaces a word, and both ends of the source are free. Ties go to the run with the
+The place of a piece is the run of the document with the fewest edits, by a fitting alignment: an edit
+inserts, deletes or replaces a word, and both ends of the document are free. Ties go to the run with the
 earliest end, then to the run with the latest start. So a place begins and ends with a word of the
 piece. Sellers, "The theory and computation of evolutionary distances: pattern recognition", 1980. In SQL
 49_quotations.sql does the same, and finds the windows that can hold a place first.
@@ -32,37 +32,37 @@ _EDIT = 1 << 32
 _BEST_FIRST: tuple[QuotationVerdict, ...] = ("exact", "pieces", "altered", "absent")
 
 
-class SourceWords(NamedTuple):
-    """The words of a source, numbered."""
+class DocumentWords(NamedTuple):
+    """The words of a document, numbered."""
 
     words: Sequence[str]
     number_of: dict[str, int]
     numbers: Int32Array
 
     @classmethod
-    def of(cls, words: Sequence[str]) -> SourceWords:
+    def of(cls, words: Sequence[str]) -> DocumentWords:
         number_of: dict[str, int] = {}
         numbers = [number_of.setdefault(word, len(number_of)) for word in words]
         return cls(words, number_of, np.array(numbers, np.int32))
 
     def numbers_of(self, words: Sequence[str]) -> Int32Array:
-        """Return the numbers of other words; -1 for a word that the source does not have."""
+        """Return the numbers of other words; -1 for a word that the document does not have."""
         return np.array([self.number_of.get(word, -1) for word in words], np.int32)
 
 
 class _PieceAt(NamedTuple):
     first: int
-    """The words of the source before the piece."""
+    """The words of the document before the piece."""
     last: int
-    """The words of the source up to its end."""
+    """The words of the document up to its end."""
     edits: int
 
 
 def verdict_on(
-    readings: Sequence[Reading], source: SourceWords, guard_words: Collection[str] = ()
+    readings: Sequence[Reading], document: DocumentWords, guard_words: Collection[str] = ()
 ) -> Quotation:
     """Return the verdict on a quotation by its best reading; of equals, by the first."""
-    return best(_verdict_on_reading(reading, source, guard_words) for reading in readings)
+    return best(_verdict_on_reading(reading, document, guard_words) for reading in readings)
 
 
 def best(quotations: Iterable[Quotation]) -> Quotation:
@@ -71,20 +71,20 @@ def best(quotations: Iterable[Quotation]) -> Quotation:
 
 
 def with_places(quotation: Quotation, places: WordPlaces) -> Quotation:
-    """Return a verdict with the characters of the pieces in the source."""
+    """Return a verdict with the characters of the pieces in the document."""
     pieces = []
     for piece in quotation.pieces:
         if piece.in_document is not None:
             start, end = places.span(piece.in_document, piece.words_in_document)
-            piece = piece._replace(source_start=start, source_end=end)
+            piece = piece._replace(document_start=start, document_end=end)
         pieces.append(piece)
     return quotation._replace(pieces=tuple(pieces))
 
 
 def _verdict_on_reading(
-    reading: Reading, source: SourceWords, guard_words: Collection[str]
+    reading: Reading, document: DocumentWords, guard_words: Collection[str]
 ) -> Quotation:
-    places = list(_places(reading.words, source))
+    places = list(_places(reading.words, document))
     edits = sum(
         len(words) if place is None else place.edits
         for words, place in zip(reading.words, places, strict=True)
@@ -104,7 +104,7 @@ def _verdict_on_reading(
             differences.append(QuotationDifference(in_text, " ".join(words), None, "", kinds))
             pieces.append(QuotedPiece(in_text, len(words), None, 0, "", (), start, stop))
             continue
-        left_out = source.words[end : place.first] if pieces else []
+        left_out = document.words[end : place.first] if pieces else []
         kinds = _kinds([], left_out, guard_words)
         pieces.append(
             QuotedPiece(
@@ -113,21 +113,21 @@ def _verdict_on_reading(
             )
         )
         if place.edits:
-            differences += _differences(words, in_text, place, end, source, guard_words)
+            differences += _differences(words, in_text, place, end, document, guard_words)
         end = place.last
     share = 1.0 - edits / reading.total
     verdict = "altered" if edits else unaltered
     return Quotation(verdict, None, share, tuple(pieces), tuple(differences))
 
 
-def _places(pieces: Sequence[Sequence[str]], source: SourceWords) -> Iterator[_PieceAt | None]:
+def _places(pieces: Sequence[Sequence[str]], document: DocumentWords) -> Iterator[_PieceAt | None]:
     """Yield the place of each piece after the piece before; None if it stands nowhere."""
     end = 0
     for words in pieces:
         if len(pieces) > 1 and len(words) < LEAST_WORDS_OF_PIECE:
             yield None
             continue
-        edits, first, last = _find_place(source.numbers_of(words), source.numbers[end:])
+        edits, first, last = _find_place(document.numbers_of(words), document.numbers[end:])
         if 10 * edits > 3 * len(words):
             yield None
         else:
@@ -136,16 +136,16 @@ def _places(pieces: Sequence[Sequence[str]], source: SourceWords) -> Iterator[_P
 
 
 @kernel
-def _find_place(piece: Int32Array, source: Int32Array) -> tuple[int, int, int]:
-    """Return the edits of the best run of the source, and the words before it and up to its end."""
+def _find_place(piece: Int32Array, document: Int32Array) -> tuple[int, int, int]:
+    """Return the edits of the best run of the document, and the words before it and up to its end."""
     words = len(piece)
     costs = np.arange(words + 1) * _EDIT
     edits, first, last = words, 0, 0
-    for end in range(1, len(source) + 1):
+    for end in range(1, len(document) + 1):
         diagonal = costs[0]
         costs[0] = -end
         for i in range(1, words + 1):
-            cost = diagonal if piece[i - 1] == source[end - 1] else diagonal + _EDIT
+            cost = diagonal if piece[i - 1] == document[end - 1] else diagonal + _EDIT
             diagonal = costs[i]
             costs[i] = min(cost, min(diagonal, costs[i - 1]) + _EDIT)
         fewest = -(-costs[words] >> 32)
@@ -160,15 +160,15 @@ def _differences(
     in_text: int,
     place: _PieceAt,
     earliest: int,
-    source: SourceWords,
+    document: DocumentWords,
     guard_words: Collection[str],
 ) -> Iterator[QuotationDifference]:
     """Yield the runs in which a piece and its place differ.
 
-    earliest: the words of the source up to the end of the piece before. A place begins and ends with a
+    earliest: the words of the document up to the end of the piece before. A place begins and ends with a
     word of the piece, so if the ends of the piece differ, the words next to the place are named.
     """
-    piece, run = source.numbers_of(words), source.numbers[place.first : place.last]
+    piece, run = document.numbers_of(words), document.numbers[place.first : place.last]
     runs = _different_runs(_edit_costs(piece, run), piece, run)
     for k, (first, last, low, high) in enumerate(runs):
         before = min(_CONTEXT, first - (runs[k - 1][1] if k else 0))
@@ -178,14 +178,14 @@ def _differences(
         if first == 0:
             low = max(earliest, low - (last - first))
         if last == len(words):
-            high = min(len(source.words), high + (last - first))
+            high = min(len(document.words), high + (last - first))
         kinds = _kinds(
             words[first - before : last + after],
-            source.words[low - before : high + after],
+            document.words[low - before : high + after],
             guard_words,
         )
-        theirs = " ".join(source.words[low:high])
-        theirs = " ".join(source.words[low:high])
+        theirs = " ".join(document.words[low:high])
+        theirs = " ".join(document.words[low:high])
         yield QuotationDifference(in_text + first, " ".join(words[first:last]), low, theirs, kinds)
 
 

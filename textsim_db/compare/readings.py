@@ -13,7 +13,7 @@ from textsim_db.sketch.sketch_texts import places_of_words
 
 _ELLIPSES = r"\.{3,}|…|\. \. \."
 _CUTS = [re.compile(cuts) for cuts in (_ELLIPSES, _ELLIPSES + r"|\[[^][]*\]")]
-"""Divide a quotation. Words in square brackets are the quoter's, or stand in the source."""
+"""Divide a quotation. Words in square brackets are the quoter's, or stand in the document."""
 
 
 class Reading(NamedTuple):

@@ -18,7 +18,6 @@ from textsim_db.results import (
     ClusterEvent,
     Duplicate,
     InspectedCluster,
-    Inspection,
     Member,
     Pair,
     Split,
@@ -42,7 +41,7 @@ from textsim_db.sync import pending_log, upkeep
 from textsim_db.text.keys import Key, Scope
 
 if TYPE_CHECKING:
-    from textsim_db.measures.explanation import ExplainedCluster, PairDifferences
+    from textsim_db.measures.explanation import PairDifferences
     from textsim_db.read.list_clusters import ClusterRules
 
 
@@ -255,29 +254,6 @@ class ClusterMethods(CheckedArguments):
         rules = _rules(linkage, None, judgements)
         return ResultList(self._current.search(list_clusters.inspected, criterion, rules, fewest))
 
-    def inspect_keys(self, clusters: Iterable[Iterable[Key]]) -> list[Inspection]:
-        """Return what holds clusters together that are given by the keys of their documents.
-
-        Args:
-            clusters: the keys of each cluster. Unknown keys are ignored.
-
-        Raises:
-            ConfigurationError: a cluster has no document of the corpus.
-
-        Examples:
-            >>> corpus.inspect_keys([["monday", "update"]])[0].least
-            0.9
-        """
-        from textsim_db.read import list_clusters
-
-        expected = "inspect_keys() takes the keys of several clusters, such as [[a, b]]"
-        keys = [
-            [self._key(key) for key in several_items(cluster, expected)]
-            for cluster in several_items(clusters, expected)
-        ]
-        inspected = self._current.search(list_clusters.inspect_keys, keys, self.config.threshold)
-        return ResultList(inspected)
-
     def differences(
         self, pairs: Iterable[Pair[str] | tuple[Key, Key]]
     ) -> Generator[PairDifferences, None, None]:
@@ -296,7 +272,7 @@ class ClusterMethods(CheckedArguments):
 
         Examples:
             >>> (pair,) = corpus.differences(corpus.pairs())
-            >>> [(part.a, part.b) for part in pair.parts if part.change != "same"]
+            >>> [(run.a, run.b) for run in pair.diff if run.change != "same"]
             [('evening ', '')]
         """
         from textsim_db.measures import explanation
@@ -305,57 +281,18 @@ class ClusterMethods(CheckedArguments):
         given = iter(
             several_items(pairs, "differences() takes several pairs of keys, such as [(a, b)]")
         )
-        while part := [self._two_keys(pair) for pair in islice(given, _COMPARED_AT_ONCE)]:
-            keys = list(dict.fromkeys(key for pair in part for key in pair))
-            forms = self._current.read(stored_documents.forms, keys)
+        while batch := [self._two_keys(pair) for pair in islice(given, _COMPARED_AT_ONCE)]:
+            keys = list(dict.fromkeys(key for pair in batch for key in pair))
+            forms = self._current.call(stored_documents.forms, keys)
             for key in keys:
                 if key not in forms:
                     raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
-            yield from explanation.differences_of(part, forms)
+            yield from explanation.differences_of(batch, forms)
 
     def _two_keys(self, pair: Pair[str] | tuple[Key, Key]) -> tuple[str, str]:
         if not isinstance(pair, tuple | list) or len(pair) < 2:
             raise ConfigurationError(f"a pair is {pair!r:.100}; expected two keys such as (a, b)")
         return self._key(pair[0]), self._key(pair[1])
-
-    def explain_cluster(
-        self, cluster: Cluster[str] | Iterable[Key], most: int = 20
-    ) -> ExplainedCluster:
-        """Compare the documents of a cluster with the kept one, word by word.
-
-        If none is kept, they are compared with the first one. Only the words of a document are stored,
-        so the result shows texts in normal form.
-
-        Args:
-            cluster: a cluster of clusters(), or the keys of some documents.
-            most: the number of documents to compare at most, the first ones.
-
-        Raises:
-            DocumentNotFound: no document has one of the keys.
-            ConfigurationError: the cluster is empty, or an argument is out of range.
-            MeasureError: the documents have millions of words and little in common.
-
-        Examples:
-            >>> (cluster,) = corpus.clusters()
-            >>> found = corpus.explain_cluster(cluster)
-            >>> found.key, [(member.key, member.similarity) for member in found.members]
-            ('monday', [('update', 0.9)])
-        """
-        from textsim_db.measures import explanation
-        from textsim_db.read import search
-
-        keys: Any = cluster.keys if isinstance(cluster, Cluster) else cluster
-        kept = cluster.kept if isinstance(cluster, Cluster) else None
-        expected = "explain_cluster() takes a cluster, or several keys such as [a, b]"
-        check_count(most, "most", 1, 2**31)
-        stored = list(dict.fromkeys(self._key(key) for key in several_items(keys, expected)))
-        if not stored:
-            raise ConfigurationError("the cluster is empty; expected the keys of documents")
-        key = kept or stored[0]
-        compared = [key, *[each for each in stored if each != key][:most]]
-        forms = {each: self._current.read(search.normal_form_of, each) for each in compared}
-        left_out = len(stored) - len(compared)
-        return explanation.explain_cluster(forms, key, left_out, self.config)
 
     def _pairs(
         self,
@@ -364,7 +301,7 @@ class ClusterMethods(CheckedArguments):
         **kwargs: Parameters.kwargs,
     ) -> Generator[ResultColumns, None, None]:
         """Yield the columns of a reader of all pairs, after a warning about unindexed changes."""
-        self._current.read(pending_log.warn_unindexed)
+        self._current.call(pending_log.warn_unindexed)
         yield from self._current.stream(function, *args, **kwargs)
 
 
@@ -409,14 +346,14 @@ class TrackingMethods(CheckedArguments):
             >>> corpus.track()
             >>> corpus.update_clusters()
             3
-            >>> corpus.cluster_of("update")
-            Member(key='update', cluster=1, representative='monday', similarity=0.9, crowded=False)
+            >>> [(member.key, member.similarity) for member in corpus.members("update")]
+            [('monday', 1.0), ('update', 0.9)]
             >>> corpus.untrack()
         """
         how = check_linkage(linkage)
         limit = None if threshold is None else check_threshold(threshold)
         kept = check_duration(keep_events, "keep_events")
-        self._current.loaded().write(upkeep.track, how, limit, mode, kept)
+        self._current.loaded().call_once(upkeep.track, how, limit, mode, kept)
 
     def untrack(self) -> None:
         """Remove the matches and clusters of a tracked corpus, and their history; documents stay.
@@ -424,7 +361,7 @@ class TrackingMethods(CheckedArguments):
         Raises:
             ConfigurationError: the corpus is not tracked.
         """
-        self._current.loaded().write(upkeep.untrack)
+        self._current.loaded().call_once(upkeep.untrack)
 
     def update_clusters(self) -> int:
         """Bring the clusters of a tracked corpus up to date; return the number of changed documents.
@@ -436,25 +373,20 @@ class TrackingMethods(CheckedArguments):
         """
         return self._current.loaded().search(upkeep.update)
 
-    def members(self) -> Results[Member]:
+    def members(self, key: Key | None = None) -> Results[Member]:
         """Return the documents of all clusters of a tracked corpus, one cluster after the other.
 
         Documents that changed since the last update have the clusters that they had then.
 
-        Raises:
-            ConfigurationError: the corpus is not tracked.
-        """
-        return Results(Member, partial(self._current.loaded().stream, upkeep.members))
-
-    def members_of(self, key: Key) -> Results[Member]:
-        """Return the documents of the cluster of a document, with itself; none if nothing matches it.
+        Args:
+            key: only the cluster of this document, with itself; none if nothing matches it.
 
         Raises:
             ConfigurationError: the corpus is not tracked.
             DocumentNotFound: the key is none that a document can have.
         """
-        stream, own = self._current.loaded().stream, self._key(key)
-        return Results(Member, partial(stream, upkeep.members_of, own))
+        own = None if key is None else self._key(key)
+        return Results(Member, partial(self._current.loaded().stream, upkeep.members, own))
 
     def cluster_events(self, after: int = 0) -> Generator[ClusterEvent, None, None]:
         """Yield what happened to the clusters of a tracked corpus, in order.
@@ -466,12 +398,3 @@ class TrackingMethods(CheckedArguments):
             ConfigurationError: the corpus is not tracked.
         """
         yield from self._current.loaded().stream(upkeep.cluster_events, after)
-
-    def cluster_of(self, key: Key) -> Member | None:
-        """Return the document with a key as a member of its cluster; None if nothing matches it.
-
-        Raises:
-            ConfigurationError: the corpus is not tracked.
-            DocumentNotFound: the key is none that a document can have.
-        """
-        return self._current.loaded().read(upkeep.cluster_of, self._key(key))

@@ -118,8 +118,18 @@ class Database:
             wanted.check_same(name, stored.config)
         return Corpus(Store(self._engine, self._dictionaries, stored))
 
-    def corpus(self, name: str) -> Corpus:
+    def corpus(self, name: str, *, on_server: bool = False, to_rebuild: bool = False) -> Corpus:
         """Open a corpus by its name.
+
+        Args:
+            name: the name of the corpus.
+            on_server: load no kernels. It opens faster, to read its state or to search once. The server
+                computes query(), neighbours() and nearest(), if it finds the same: by the measure
+                jaccard, at the threshold of the corpus or more, without a language. Other methods load
+                the kernels, and compare the golden signature first, which shows that this machine
+                computes the same hashes.
+            to_rebuild: open also a corpus that was built by an older recipe, without kernels. Until its
+                `rebuild()` is done, the other methods fail.
 
         Raises:
             CorpusNotFound: there is no corpus of this name; the message suggests the nearest name.
@@ -129,31 +139,10 @@ class Database:
             >>> db.corpus("news")
             Corpus('news', shingle='word:3', threshold=0.6, bands=32, rows=4)
         """
-        return Corpus(
-            Store(self._engine, self._dictionaries, stored_corpus.load(self._engine, name))
-        )
-
-    def manage(self, name: str, to_rebuild: bool = False) -> Corpus:
-        """Open a corpus to read its state, or to search once; faster, because no kernels are loaded.
-
-        The server computes query(), neighbours() and nearest() of this corpus, if it finds the same: by
-        the measure jaccard, at the threshold of the corpus or more, without a language. Other methods
-        load the kernels. The golden signature, which shows that this machine computes the same hashes,
-        is compared before the first search with kernels.
-
-        Args:
-            name: the name of the corpus.
-            to_rebuild: open also a corpus that was built by an older recipe. Until its `rebuild()` is
-                done, the other methods fail.
-
-        Raises:
-            CorpusNotFound: there is no corpus of this name.
-            RecipeError: the corpus was built by another recipe.
-        """
         if to_rebuild:
             stored = stored_corpus.load_unchecked(self._engine, name)
         else:
-            stored = stored_corpus.load(self._engine, name, check_golden=False)
+            stored = stored_corpus.load(self._engine, name, check_golden=not on_server)
         return Corpus(Store(self._engine, self._dictionaries, stored))
 
     def drop_corpus(self, name: str) -> None:
@@ -169,7 +158,6 @@ class Database:
         self,
         poll: float = POLL_SECONDS,
         lease: float = LEASE_SECONDS,
-        listen: bool = False,
         report: Callable[[WorkReport], None] | None = None,
         expire_after: float = EXPIRE_AFTER_SECONDS,
     ) -> Worker:
@@ -178,10 +166,10 @@ class Database:
         Any number of workers may run, on any machine.
 
         Args:
-            poll: the seconds between two polls of the log of changes.
+            poll: the longest pause between two polls of the log of changes, in seconds. After a
+                change it polls sooner.
             lease: the seconds after which other workers take over the changes that this worker has
                 claimed, if it dies.
-            listen: also wake up on notifications; sessions with textsim.notify = on send them.
             report: called after each transaction.
             expire_after: the seconds after which a worker removes a document that had expired when a
                 worker looked. Until then the clock of the server may turn out to be ahead; 0 removes
@@ -196,7 +184,7 @@ class Database:
         """
         from textsim_db.sync import worker
 
-        settings = WorkerSettings(poll, lease, listen, report, expire_after)
+        settings = WorkerSettings(poll, lease, report, expire_after)
         return worker.Worker(self._engine, self._dictionaries, settings)
 
     def sources(self) -> list[Source]:

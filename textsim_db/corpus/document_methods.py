@@ -82,10 +82,10 @@ class DocumentMethods(CheckedArguments):
         lowest = check_raised(unique_from, force=False)
         stream = stream_documents(documents, key, text, scope)
         with showing(progress, "indexing", "documents") as show:
-            learned, stream = self._current.write(learn_from_sample.learn_from_load, stream)
+            learned, stream = self._current.call_once(learn_from_sample.learn_from_load, stream)
             if learned is not None:
                 self._current.store = replace(self._current.store, corpus=learned)
-            return self._current.write(load_batches.add_many, stream, show, lowest)
+            return self._current.call_once(load_batches.add_many, stream, show, lowest)
 
     def add(
         self,
@@ -120,7 +120,7 @@ class DocumentMethods(CheckedArguments):
         """
         from textsim_db.write import load_batches
 
-        report, answer = self._current.write(
+        report, answer = self._current.call_once(
             load_batches.add, key, text, self._scope(scope), check_raised(unique_from, force)
         )
         if answer.outcome is Outcome.TWIN:
@@ -157,7 +157,7 @@ class DocumentMethods(CheckedArguments):
             >>> print(answer.outcome)
             twin
             >>> answer.matches
-            [Match(key='a', similarity=0.875, estimate=None, differs=())]
+            [Match(key='a', similarity=0.875, differs=())]
         """
         from textsim_db.write import load_batches
 
@@ -167,7 +167,7 @@ class DocumentMethods(CheckedArguments):
                 f"textsim rebuild {shlex.quote(self.name)} --unique"
             )
         scope, lowest = self._scope(scope), check_raised(unique_from, force)
-        return self._current.write(load_batches.add, key, text, scope, lowest, True)[1]
+        return self._current.call_once(load_batches.add, key, text, scope, lowest, True)[1]
 
     def remove(self, keys: Iterable[Key]) -> int:
         """Remove documents by key, and return how many were removed; unknown keys are skipped.
@@ -185,7 +185,7 @@ class DocumentMethods(CheckedArguments):
             1
         """
         several = several_items(keys, "remove() takes several keys, such as [key]")
-        return self._current.write(remove_documents.remove, several)
+        return self._current.call_once(remove_documents.remove, several)
 
     def keys(
         self,
@@ -223,7 +223,7 @@ class DocumentMethods(CheckedArguments):
     def _records_of(self, keys: Iterable[Key]) -> dict[str, int]:
         """Return for each of these keys that has a document the number of its records."""
         possible = [each for each in map(possible_key, keys) if each is not None]
-        return self._current.read(_records_of_keys, possible)
+        return self._current.call(_records_of_keys, possible)
 
     def expire(self, progress: Callable[[int], None] | bool | None = None) -> int:
         """Remove the documents whose time is over, and return how many were removed.
@@ -249,7 +249,7 @@ class DocumentMethods(CheckedArguments):
         if self.config.keep_for is None:
             raise ConfigurationError(f'corpus "{self.name}" keeps its documents for ever')
         with showing(progress, "removing", "documents") as show:
-            return self._current.write(remove_documents.expire, show)
+            return self._current.call_once(remove_documents.expire, show)
 
     def normal_form(self, key: Key) -> str:
         """Return the words of an indexed document, with one space between them.
@@ -263,11 +263,11 @@ class DocumentMethods(CheckedArguments):
         """
         from textsim_db.read import search
 
-        return self._current.read(search.normal_form_of, self._key(key))
+        return self._current.call(search.normal_form_of, self._key(key))
 
     def __len__(self) -> int:
         """Return the number of documents."""
-        return int(self._current.read(_value, statements.COUNT_DOCUMENTS))
+        return int(self._current.call(_value, statements.COUNT_DOCUMENTS))
 
     def __bool__(self) -> bool:
         # Without this, an empty corpus would be false.
@@ -277,7 +277,7 @@ class DocumentMethods(CheckedArguments):
         """Return whether the corpus has a document with this key."""
         stored = possible_key(key)
         return stored is not None and bool(
-            self._current.read(_value, statements.HAS_DOCUMENT, stored)
+            self._current.call(_value, statements.HAS_DOCUMENT, stored)
         )
 
 
@@ -366,7 +366,7 @@ class JudgementMethods(CheckedArguments):
         judgement = judge_pairs.GivenJudgement(
             a, b, verdict, note, source, confidence, hashes, replaces
         )
-        return bool(self._current.loaded().read(judge_pairs.judge, [judgement]))
+        return bool(self._current.loaded().call(judge_pairs.judge, [judgement]))
 
     def judge_many(
         self,
@@ -404,7 +404,7 @@ class JudgementMethods(CheckedArguments):
             _given_judgement(judgement, names(number))
             for number, judgement in enumerate(several_items(judgements, expected))
         ]
-        return self._current.loaded().read(judge_pairs.judge, given, replace, names)
+        return self._current.loaded().call(judge_pairs.judge, given, replace, names)
 
     def unjudge(self, a: Key, b: Key) -> bool:
         """Remove the judgement of two documents, and return whether there was one.
@@ -419,7 +419,7 @@ class JudgementMethods(CheckedArguments):
             >>> corpus.unjudge("update", "monday")
             True
         """
-        return self._current.loaded().read(judge_pairs.unjudge, a, b)
+        return self._current.loaded().call(judge_pairs.unjudge, a, b)
 
     def doubtful(
         self, scope: Scope | None = None, max_results: int | None = 100, *, siblings: bool = False

@@ -45,7 +45,7 @@ class MergeMethods(CheckedArguments):
                 statement changes several rows for a key, or a right is missing.
         """
         limit = None if threshold is None else check_threshold(threshold)
-        return self._current.loaded().write(
+        return self._current.loaded().call_once(
             sources.merge, table, statement, keep, limit, check_flag(cascade, "cascade")
         )
 
@@ -72,4 +72,4 @@ class MergeMethods(CheckedArguments):
         """
         key = None if kept is None else self._key(kept)
         flag = check_flag(mergeable, "mergeable")
-        return ResultList(self._current.loaded().write(sources.unmerge, key, run, since, flag))
+        return ResultList(self._current.loaded().call_once(sources.unmerge, key, run, since, flag))

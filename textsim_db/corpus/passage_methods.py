@@ -9,13 +9,11 @@ from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError, Misfit
 from textsim_db.results import (
     Contamination,
-    PartialMatch,
     Passage,
     PassageList,
     Quotation,
     SharedPassage,
 )
-from textsim_db.results.html import ResultList
 from textsim_db.settings.corpus_settings import MIN_QUOTATION
 from textsim_db.text.keys import Key, Scope
 from textsim_db.text.storable_text import wrong_value
@@ -99,8 +97,8 @@ class PassageMethods(CheckedArguments):
         from textsim_db.sync import shown_texts
 
         if text is None:
-            text = self._current.read(shown_texts.original_text, passage.key)
-        return self._current.read(find_passages.characters, text, passage)
+            text = self._current.call(shown_texts.original_text, passage.key)
+        return self._current.call(find_passages.characters, text, passage)
 
     def quote(
         self,
@@ -251,42 +249,6 @@ class PassageMethods(CheckedArguments):
         yield from self._current.loaded().stream(
             find_passages.contamination, texts, min_words, limit, part
         )
-
-    def containing(
-        self,
-        text: str,
-        threshold: float,
-        max_results: int | None = None,
-        language: str | None = None,
-        scope: Scope | None = None,
-    ) -> list[PartialMatch]:
-        """Return the documents that contain a text, or a part of it, those with most of it first.
-
-        The similarity is the exact share of the shingles of the text that the document has. A document
-        that shares no run of `passages` words with the text is not found, whatever its share; query()
-        with the measure containment finds the same. `longest` has the words of the longest passage. The
-        other arguments are those of query().
-
-        Args:
-            threshold: the least share, above 0 and at most 1.
-
-        Raises:
-            DocumentError: the text could not be stored, for example because of a NUL character.
-            ConfigurationError: the corpus has no passages, or an argument is out of range.
-
-        Examples:
-            >>> minutes = db.create_corpus("minutes", passages=6)
-            >>> minutes.add("a", "On Monday the city council approved the new budget for schools.").added
-            1
-            >>> minutes.containing("The city council approved the new budget at last.", threshold=0.6)
-            [PartialMatch(key='a', similarity=0.7142857142857143, longest=7)]
-        """
-        from textsim_db.read import find_passages
-
-        self._check_passages(None)
-        criterion = self._criterion("containment", threshold, language, self._part(scope))
-        most = checked_count(max_results, "max_results")
-        return ResultList(self._current.search(find_passages.containing, text, criterion)[:most])
 
     def _check_passages(self, min_words: int | None) -> None:
         """Raise ConfigurationError unless the corpus finds passages of min_words words.

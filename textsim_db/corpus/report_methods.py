@@ -11,7 +11,6 @@ from textsim_db.base.progress_bar import showing
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError, DatabaseError, RecipeError
 from textsim_db.results import (
-    Activity,
     Boilerplate,
     Failure,
     Problem,
@@ -178,16 +177,7 @@ class StatisticMethods(CheckedArguments):
         check_flag(clusters, "clusters")
         criterion = self._criterion("jaccard", None, None, None) if clusters else None
         limit = checked_count(last, "last")
-        return self._current.read(boilerplate_values.boilerplate, checked, limit, criterion)
-
-    def without_words(self) -> tuple[int, list[str]]:
-        """Return the number of documents without shingles, and the first five of their keys.
-
-        These documents match nothing: they are empty, or only stop words and boilerplate.
-        """
-        from textsim_db.read import boilerplate_values
-
-        return self._current.read(boilerplate_values.without_words)
+        return self._current.call(boilerplate_values.boilerplate, checked, limit, criterion)
 
     def idf_weights(self) -> dict[str, float]:
         """Return the inverse document frequency of each word, for measures.weighted_jaccard().
@@ -216,7 +206,7 @@ class StatusMethods(CheckedArguments):
             >>> status.indexed, status.pending
             (3, 0)
         """
-        return self._current.loaded().read(pending_log.status)
+        return self._current.loaded().call(pending_log.status)
 
     def scopes(self, scope: Scope | None = None) -> list[ScopeStatus]:
         """Return the scopes with the number of their documents, the largest scope first.
@@ -230,24 +220,17 @@ class StatusMethods(CheckedArguments):
         if not self.config.scoped:
             raise ConfigurationError(f'corpus "{self.name}" is not scoped')
         checked = None if scope is None else self._scope(scope)
-        return ResultList(self._current.loaded().read(pending_log.scopes, checked))
+        return ResultList(self._current.loaded().call(pending_log.scopes, checked))
 
-    def activity(self) -> Activity:
-        """Return the age of the oldest pending change, and the number of writes to the corpus so far."""
-        return self._current.read(pending_log.activity)
-
-    def failures(self, last: int | None = None) -> list[Failure]:
+    def failures(self, last: int | None = None, *, retry: bool = False) -> list[Failure]:
         """Return the documents that were set aside because they could not be indexed, with reasons.
 
         Args:
             last: return only this number of documents, the latest ones.
+            retry: let workers try again to index all that was set aside.
         """
-        checked = checked_count(last, "last")
-        return ResultList(self._current.loaded().read(pending_log.failures, checked))
-
-    def retry_failures(self) -> int:
-        """Let workers try again to index what was set aside, and return the number of log entries."""
-        return self._current.loaded().write(pending_log.retry_failures)
+        checked, is_retried = checked_count(last, "last"), check_flag(retry, "retry")
+        return ResultList(self._current.loaded().call(pending_log.failures, checked, is_retried))
 
     def check(self, progress: Callable[[int], None] | bool | None = None) -> list[Problem]:
         """Check the integrity of the corpus: return every stored row that contradicts another row.
@@ -267,7 +250,7 @@ class StatusMethods(CheckedArguments):
             while True:
                 # The catalog has no snapshot: a corpus that is rebuilt meanwhile seems to lack tables.
                 try:
-                    problems = self._current.read(check_corpus.check, show)
+                    problems = self._current.call(check_corpus.check, show)
                 except DatabaseError:
                     if not self._is_rebuilt():
                         raise

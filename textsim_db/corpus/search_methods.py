@@ -24,9 +24,6 @@ from textsim_db.settings.named_values import MeasureName
 from textsim_db.text.keys import Key, Scope
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from textsim_db.measures.explanation import Explanation, Side
 
 
@@ -46,7 +43,8 @@ class SearchMethods(CheckedArguments):
 
         An exact corpus (recall 1) finds every one. Any other corpus finds the share `recall` of those at
         its threshold, by default 95 %, and more of those above it. The similarity of a match is the
-        exact Jaccard similarity of the shingle sets, unless another measure is named.
+        exact Jaccard similarity of the shingle sets, unless another measure is named. SQL calls this
+        search textsim.matches().
 
         Args:
             text: the text to compare; it is not stored.
@@ -73,8 +71,8 @@ class SearchMethods(CheckedArguments):
         Examples:
             >>> for match in corpus.query("The city council approved the new budget for schools"):
             ...     print(match)
-            Match(key='update', similarity=0.7777777777777778, estimate=0.8359375, differs=())
-            Match(key='monday', similarity=0.7, estimate=0.75, differs=())
+            Match(key='update', similarity=0.7777777777777778, differs=())
+            Match(key='monday', similarity=0.7, differs=())
         """
         most = checked_count(max_results, "max_results")
         if self._is_on_server(text, threshold, measure, language):
@@ -195,7 +193,7 @@ class SearchMethods(CheckedArguments):
 
         Examples:
             >>> corpus.neighbours("monday")
-            [Match(key='update', similarity=0.9, estimate=0.90625, differs=())]
+            [Match(key='update', similarity=0.9, differs=())]
         """
         stored_key = self._key(key)
         most = checked_count(max_results, "max_results")
@@ -232,11 +230,11 @@ class SearchMethods(CheckedArguments):
             >>> titles.add("a", "The city council approved the new budget for schools.").added
             1
             >>> titles.nearest("The mayor says that the city council will meet.", k=3)
-            [Match(key='a', similarity=0.07692307692307693, estimate=None, differs=())]
+            [Match(key='a', similarity=0.07692307692307693, differs=())]
         """
         count = check_count(k, "k", 1, 2**31 - 1)
         if not self.config.is_exact:
-            self._current.read(search_on_server.check_nearest, self._scope(scope))
+            self._current.call(search_on_server.check_nearest, self._scope(scope))
         if self._is_on_server(text, None, "jaccard", language):
             limit = self._scope(scope)
             return ResultList(self._current.search(search_on_server.nearest, text, count, limit))
@@ -293,7 +291,7 @@ class SearchMethods(CheckedArguments):
     def _is_on_server(
         self, text: str, threshold: float | None, measure: str, language: str | None
     ) -> bool:
-        """Say whether the server computes a search: if Database.manage() opened the corpus."""
+        """Say whether the server computes a search: if it was opened with on_server."""
         return (
             not self._current.store.corpus.is_checked
             and language is None
@@ -347,7 +345,7 @@ class SearchMethods(CheckedArguments):
         return replace(explained, guards=apart)
 
     def _side(self, key: str) -> Side:
-        side = self._current.read(search_on_server.side_of, key)
+        side = self._current.call(search_on_server.side_of, key)
         if side is not None:
             return side
         from textsim_db.measures import explanation
@@ -355,28 +353,3 @@ class SearchMethods(CheckedArguments):
 
         form = self._current.compute(search.normal_form_of, key)
         return explanation.side_of_form(form, self.config)
-
-    def signature(self, text: str) -> npt.NDArray[np.int16 | np.int32]:
-        """Return the signature that would be stored for a text.
-
-        An array of int16 of shape (num_hashes,), or of int32 of shape (rows,) in an exact corpus; empty
-        if the text has no words.
-
-        Raises:
-            DocumentError: the text could not be stored, for example because of a NUL character.
-        """
-        from textsim_db.sketch import sketch_texts
-
-        return sketch_texts.signature(text, self.config)
-
-    def buckets(self, text: str, scope: Scope | None = None) -> npt.NDArray[np.int32]:
-        """Return the buckets that would be stored for a text.
-
-        An array of int32 of shape (bands,), or (0,) if the text has no words.
-
-        Raises:
-            DocumentError: the text could not be stored, for example because of a NUL character.
-        """
-        from textsim_db.sketch import sketch_texts
-
-        return sketch_texts.buckets(text, self.config, self._part(scope))

@@ -99,7 +99,7 @@ class TableMethods(CheckedArguments):
         names = names_of(table, keys, text, scope, time, expires)
         rules = sources.AttachRules(mode, existing, row_filter, replace)
         with showing(progress, "indexing", "rows") as show:
-            changes = self._current.loaded().write(
+            changes = self._current.loaded().call_once(
                 attach_and_index.attach_and_index, names, rules, show
             )
         self._current.load()  # it may have learned its common shingles
@@ -113,7 +113,7 @@ class TableMethods(CheckedArguments):
         Raises:
             ConfigurationError: the table is not attached to the corpus.
         """
-        self._current.loaded().write(sources.detach, table)
+        self._current.loaded().call_once(sources.detach, table)
 
     def reconcile(self, progress: Callable[[int], None] | bool | None = None) -> ChangeReport:
         """Compare the corpus with its attached tables, and write what differs.
@@ -131,7 +131,7 @@ class TableMethods(CheckedArguments):
         from textsim_db.sync import reconcile
 
         with showing(progress, "comparing", "rows") as show:
-            return self._current.loaded().write(reconcile.reconcile, show)
+            return self._current.loaded().call_once(reconcile.reconcile, show)
 
     def drift(self) -> Results[Drift]:
         """Return the documents that differ from their tables, which reconcile() would write.
@@ -141,9 +141,9 @@ class TableMethods(CheckedArguments):
         from textsim_db.sync import reconcile
 
         def find() -> Generator[ResultColumns, None, None]:
-            with closing(self._current.loaded().stream(reconcile.drift)) as parts:
-                for part in parts:
-                    yield columns_of(Drift, part)
+            with closing(self._current.loaded().stream(reconcile.drift)) as chunks:
+                for chunk in chunks:
+                    yield columns_of(Drift, chunk)
 
         return Results(Drift, find)
 
@@ -209,14 +209,14 @@ class RebuildMethods(CheckedArguments):
         if has_settings:
             stored_corpus.warn_of_misses(self.name, changed)
         is_known = has_settings and not changed.learns_boilerplate and not is_older
-        if is_known and self._current.read(rebuild.is_enough, changed):
+        if is_known and self._current.call(rebuild.is_enough, changed):
             if changed != config:
-                self._current.write(rebuild.alter, changed)
+                self._current.call_once(rebuild.alter, changed)
                 self._current.load()
             return False
-        changed = self._current.write(learn_from_sample.learn_from_corpus, changed)
+        changed = self._current.call_once(learn_from_sample.learn_from_corpus, changed)
         with showing(progress, "rebuilding", "documents") as show:
-            rebuilt = self._current.write(rebuild.rebuild, changed, show)
+            rebuilt = self._current.call_once(rebuild.rebuild, changed, show)
         self._current.store = replace(self._current.store, corpus=rebuilt)
         return True
 
@@ -268,7 +268,7 @@ class RebuildMethods(CheckedArguments):
             raise ConfigurationError(f'corpus "{self.name}" keeps its documents for ever')
         self._current.load()
         stored_scope = None if scope is None else self._scope(scope)
-        report = self._current.read(
+        report = self._current.call(
             remove_documents.forget, stored_keys, stored_scope, all_expired, all_removed
         )
         if later:
@@ -280,23 +280,13 @@ class RebuildMethods(CheckedArguments):
 
         self._current.load()
         try:
-            self._current.read(remove_documents.erase, rebuild)
+            self._current.call(remove_documents.erase, rebuild)
         except BaseException as error:
             error.add_note(
                 "the documents are removed; their words go with the next rebuild by the owner of the "
                 f"schema: textsim rebuild {shlex.quote(self.name)}"
             )
             raise
-        report.has_words = self._current.read(remove_documents.has_words)
-        report.to_run = self._current.read(remove_documents.write_anew)
+        report.has_words = self._current.call(remove_documents.has_words)
+        report.to_run = self._current.call(remove_documents.write_anew)
         return report
-
-    def drop(self) -> None:
-        """Remove the corpus with all its documents.
-
-        Raises:
-            CorpusNotFound: the corpus was removed already.
-            ConfigurationError: a view depends on the corpus.
-        """
-        store = self._current.loaded().store
-        stored_corpus.drop(store.engine, store.corpus)

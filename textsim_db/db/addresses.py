@@ -48,16 +48,16 @@ def _parse(rest: str) -> URL:
     """Read an address without its scheme; SQLAlchemy itself cannot read host1:port1,host2:port2."""
     match = _ADDRESS.fullmatch(rest)
     places = [] if match is None else match["hosts"].split(",")
-    parts = [part for part in map(_HOST.fullmatch, places) if part is not None]
-    if len(parts) < len(places):
+    matches = [each for each in map(_HOST.fullmatch, places) if each is not None]
+    if len(matches) < len(places):
         raise ValueError("a port is not a number")
-    if match is None or len(parts) == 1:
+    if match is None or len(matches) == 1:
         return make_url(f"postgresql+psycopg://{rest}")
     url = make_url(f"postgresql+psycopg://{match['user'] or ''}{match['tail']}")
     if "host" in url.query:  # libpq prefers it
         return url
-    hosts = ",".join(unquote(part["ip"] or part["name"]) for part in parts)
-    ports = ",".join(part["port"] or "" for part in parts)
+    hosts = ",".join(unquote(each["ip"] or each["name"]) for each in matches)
+    ports = ",".join(each["port"] or "" for each in matches)
     return url.update_query_dict({"host": hosts} | ({"port": ports} if ports.strip(",") else {}))
 
 

@@ -88,14 +88,14 @@ class _Row(NamedTuple):
     """In the format of timestamptz_send, or empty for NULL."""
 
 
-def load_int2_arrays(parts: Sequence[bytes]) -> tuple[Int16Array, Int64Array]:
+def load_int2_arrays(values: Sequence[bytes]) -> tuple[Int16Array, Int64Array]:
     """Read arrays in the format of array_send: all elements, and offsets of shape (arrays + 1,)."""
-    return _read_int2_arrays(concatenate(parts))
+    return _read_int2_arrays(concatenate(values))
 
 
-def load_int4_arrays(parts: Sequence[bytes]) -> tuple[Int32Array, Int64Array]:
+def load_int4_arrays(values: Sequence[bytes]) -> tuple[Int32Array, Int64Array]:
     """Read arrays in the format of array_send: all elements, and offsets of shape (arrays + 1,)."""
-    return _read_int4_arrays(concatenate(parts))
+    return _read_int4_arrays(concatenate(values))
 
 
 @kernel
@@ -338,11 +338,11 @@ def _swapped(value: int) -> np.uint32:
 
 
 def load_signatures(
-    parts: Sequence[bytes], names: Sequence[object], config: CorpusConfig
+    values: Sequence[bytes], names: Sequence[object], config: CorpusConfig
 ) -> Signatures:
     if config.is_exact:
-        return Ragged(*load_int4_arrays(parts))
-    signatures = Ragged(*load_int2_arrays(parts))
+        return Ragged(*load_int4_arrays(values))
+    signatures = Ragged(*load_int2_arrays(values))
     sizes = signatures.sizes
     damaged = np.flatnonzero((sizes != 0) & (sizes != config.num_hashes))
     if len(damaged):

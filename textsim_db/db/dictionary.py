@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from textsim_db.base.numba_compiler import Int32Array
-    from textsim_db.text.tokens import Tokens
+    from textsim_db.text.utf8 import Tokens
     from textsim_db.text.word_cache import WordCache
 
 MAX_TEXTS = 500_000

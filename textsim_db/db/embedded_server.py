@@ -329,6 +329,6 @@ unix_socket_permissions = 0700
 
 
 def _output(error: Exception) -> str:
-    parts = [getattr(error, name, None) for name in ("stderr", "stdout", "output")]
-    text = next((part for part in parts if part), str(error))
+    outputs = [getattr(error, name, None) for name in ("stderr", "stdout", "output")]
+    text = next((each for each in outputs if each), str(error))
     return text.decode(errors="replace") if isinstance(text, bytes) else str(text)

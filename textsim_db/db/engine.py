@@ -184,16 +184,6 @@ def transaction(engine: Engine) -> Iterator[Connection]:
                 connection.isolation_level = before
 
 
-def detach_connection(engine: Engine) -> Connection:
-    """Take a connection out of the pool, in autocommit mode; the caller closes it."""
-    lent = connections.connect(engine)
-    connection = cast(Connection, lent.driver_connection)
-    lent.detach()
-    connections.end_transaction(connection)
-    connection.autocommit = True
-    return connection
-
-
 _NAME = r"[A-Za-z0-9_.~%-]"
 _PORT = r"([0-9]{1,4}|[1-5][0-9]{4})"
 _PLAIN = re.compile(

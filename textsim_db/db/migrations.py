@@ -20,7 +20,7 @@ def run_step(revision: str) -> None:
     if "is_new" in context.config.attributes:
         return
     _check_target()
-    _run(schema.file(f"upgrade/{revision}.sql"))
+    _run(schema.file("schema/13_begin_step.sql") + schema.file(f"upgrade/{revision}.sql"))
     if revision == schema.head():
         _run(schema.files())
 

@@ -2,9 +2,12 @@
 
     for attempt in Attempts(engine, len(keys)):
         with attempt, transaction(engine) as connection:
-            write(connection, keys[attempt.part])
+            write(connection, keys[attempt.slice])
 
 Always the whole transaction is repeated. After an error that a document causes, nothing is repeated.
+Every write is safe to repeat, because after a connection was lost during COMMIT nobody knows whether
+the transaction was committed. Deadlocks, serialization failures, lost connections and keys that another
+session has just added are repeated; after a time-out a batch is halved, down to single documents.
 """
 
 from __future__ import annotations
@@ -25,8 +28,6 @@ from textsim_db.errors import DatabaseError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
-
-    from textsim_db.db.store import Store
 
 log = logging.getLogger("textsim_db")
 
@@ -55,7 +56,7 @@ class Attempts:
     knows whether the transaction was committed.
 
     If a transaction for several documents exceeds a time limit of the server, two smaller ones follow.
-    If an error leaves the context, and the caller catches it, the other parts follow.
+    If an error leaves the context, and the caller catches it, the other slices follow.
     """
 
     def __init__(
@@ -65,16 +66,16 @@ class Attempts:
         name_of: Callable[[int], str] | None = None,
     ) -> None:
         """Begin with a transaction for all documents; it can be halved only if there is an engine."""
-        self.part = slice(0, size)
+        self.slice = slice(0, size)
         """The places of the documents that this attempt is for."""
         self.failures = 0
-        """How many attempts at this part have failed."""
+        """How many attempts at this slice have failed."""
         self.results: list[Any] = []
         """The caller appends the result of an attempt. Earlier results may have been committed too."""
         self.tries: float = MAX_TRIES
-        """The limit of the attempts at one part."""
+        """The limit of the attempts at one slice."""
         self._earlier_results = 0
-        self._parts = [self.part]
+        self._slices = [self.slice]
         self._engine = engine
         self._name_of = name_of
 
@@ -83,7 +84,7 @@ class Attempts:
         return isinstance(error, PASSING) or _is_lost(error)
 
     def halves(self, error: Exception) -> bool:
-        """Return whether the part is too large: it exceeded a time limit of the server."""
+        """Return whether the slice is too large: it exceeded a time limit of the server."""
         return self._engine is not None and (
             isinstance(error, pg.LockNotAvailable) or is_timeout(self._engine, error)
         )
@@ -99,8 +100,8 @@ class Attempts:
         cancellation.sleep(seconds)
 
     def __iter__(self) -> Iterator[Self]:
-        while self._parts:
-            self.part = self._parts[-1]
+        while self._slices:
+            self.slice = self._slices[-1]
             yield self
 
     def __enter__(self) -> None:
@@ -119,16 +120,16 @@ class Attempts:
                 self.pause(error)
                 self.failures += 1
                 return True
-        self._parts.pop()
+        self._slices.pop()
         self.failures = 0
         self.results.clear()
         return isinstance(error, Exception) and self.halves(error) and self._halve(error)
 
     def _halve(self, error: Exception) -> bool:
-        start, stop = self.part.start, self.part.stop
+        start, stop = self.slice.start, self.slice.stop
         if stop - start > 1:
             middle = (start + stop) // 2
-            self._parts += [slice(middle, stop), slice(start, middle)]
+            self._slices += [slice(middle, stop), slice(start, middle)]
             return True
         if self._name_of is not None and isinstance(error, psycopg.Error):
             raise DatabaseError(f"{self._name_of(start)}: {translated(error)}") from error
@@ -136,9 +137,9 @@ class Attempts:
 
 
 class WriterAttempts(Attempts):
-    def __init__(self, store: Store, keys: list[str]) -> None:
-        super().__init__(store.engine, len(keys), lambda place: f'document "{keys[place][:100]}"')
-        self._corpus_id = store.corpus.id
+    def __init__(self, engine: Engine, corpus_id: int, keys: list[str]) -> None:
+        super().__init__(engine, len(keys), lambda place: f'document "{keys[place][:100]}"')
+        self._corpus_id = corpus_id
 
     def queue(self, connection: Connection) -> None:
         """Wait for other writers of the corpus, if earlier attempts have failed."""

@@ -248,8 +248,8 @@ def files() -> str:
 
 def script() -> str:
     """Return the schema as a script for psql, which creates it or mends one of the same revision."""
-    parts = [file("begin.sql"), files(), file("version.sql"), "COMMIT;\n"]
-    return "\n".join(parts).replace(":revision", head())
+    texts = [file("begin.sql"), files(), file("version.sql"), "COMMIT;\n"]
+    return "\n".join(texts).replace(":revision", head())
 
 
 def check_server(connection: sqlalchemy.Connection) -> None:

@@ -55,13 +55,13 @@ class CurrentStore:
         self.store = store
         self._has_index = False
 
-    def read(
+    def call(
         self,
         function: Callable[Concatenate[Store, Parameters], Result],
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
     ) -> Result:
-        """Call a function that reads; call it again if the corpus was rebuilt meanwhile."""
+        """Call a function; call it again if the corpus was rebuilt meanwhile."""
         while True:
             store = self.store
             with suppress(CorpusChanged), self._errors(store):
@@ -76,7 +76,7 @@ class CurrentStore:
         """Call a function that reads, after building the band index if it is missing."""
         if not self._has_index:
             self._build_index()
-        return self.read(function, *args, **kwargs)
+        return self.call(function, *args, **kwargs)
 
     def compute(
         self,
@@ -112,7 +112,7 @@ class CurrentStore:
                 if is_begun:
                     raise
 
-    def write(
+    def call_once(
         self,
         function: Callable[Concatenate[Store, Parameters], Result],
         *args: Parameters.args,

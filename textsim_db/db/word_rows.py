@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from textsim_db.base.numba_compiler import Int32Array
-    from textsim_db.text.tokens import Tokens
+    from textsim_db.text.utf8 import Tokens
 
 WORDS_AT_ONCE = 10_000
 """The words of one transaction."""
@@ -32,14 +32,14 @@ BULK_WORDS = 1_000
 def fetch_ids(engine: Engine, corpus_id: int, words: Tokens, add: bool) -> Int32Array:
     """Return the ids of words with different hashes, 0 for a word that the dictionary does not have."""
     starts = range(0, len(words.hashes), WORDS_AT_ONCE)
-    parts = [words.take(slice(start, start + WORDS_AT_ONCE)) for start in starts]
+    slices = [words.take(slice(start, start + WORDS_AT_ONCE)) for start in starts]
     if not add:
         with autocommit(engine) as connection:
-            return np.concatenate([_select(connection, corpus_id, part) for part in parts])
-    if len(parts) == 1:
+            return np.concatenate([_select(connection, corpus_id, some) for some in slices])
+    if len(slices) == 1:
         return _add(engine, corpus_id, words)
-    add_part = partial(_add, engine, corpus_id)
-    return np.concatenate([*ahead(parts, add_part, WORD_WRITERS, WORD_WRITERS)])
+    add_slice = partial(_add, engine, corpus_id)
+    return np.concatenate([*ahead(slices, add_slice, WORD_WRITERS, WORD_WRITERS)])
 
 
 def read_texts(engine: Engine, corpus_id: int, ids: set[int]) -> dict[int, str]:
@@ -53,8 +53,8 @@ def _add(engine: Engine, corpus_id: int, words: Tokens) -> Int32Array:
     ids = np.zeros(len(words.hashes), np.int32)
     for attempt in Attempts(engine, len(ids)):
         with attempt, transaction(engine) as connection:
-            part = words.take(attempt.part)
-            ids[attempt.part] = _select_or_insert(connection, corpus_id, part)
+            some = words.take(attempt.slice)
+            ids[attempt.slice] = _select_or_insert(connection, corpus_id, some)
     return ids
 
 

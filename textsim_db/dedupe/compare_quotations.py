@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from textsim_db.compare.quotations import SourceWords, best, verdict_on, with_places
+from textsim_db.compare.quotations import DocumentWords, best, verdict_on, with_places
 from textsim_db.compare.readings import Reading, readings_of
 from textsim_db.results import Quotation
 from textsim_db.results.html import ResultList
@@ -14,8 +14,8 @@ from textsim_db.sketch.sketch_texts import places_of_words
 from textsim_db.text.word_places import WordPlaces
 
 
-def quote(text: str, source: str, shortest: int = MIN_QUOTATION) -> Quotation:
-    """Return whether a quotation stands in a source, where, and what differs.
+def quote(text: str, document: str, shortest: int = MIN_QUOTATION) -> Quotation:
+    """Return whether a quotation stands in a document, where, and what differs.
 
     It needs no database. Words are those of the normal form, so punctuation, case and the ends of lines
     do not matter. The verdict is
@@ -23,12 +23,12 @@ def quote(text: str, source: str, shortest: int = MIN_QUOTATION) -> Quotation:
     - `exact`: the words stand there in a row;
     - `pieces`: an ellipsis (..., …) or words in square brackets divide the quotation, and each piece of
       three words or more stands there, in order;
-    - `altered`: a run of the source has at least 70 % of the words, in order;
+    - `altered`: a run of the document has at least 70 % of the words, in order;
     - `absent`: nothing of the kind.
 
     Args:
         text: the quotation, of at most 500 words.
-        source: the text in which it should stand.
+        document: the text in which it should stand.
         shortest: a quotation of fewer words raises an error, because it stands in many texts by chance.
             If fewer than four are allowed, such a quotation is exact or absent.
 
@@ -37,30 +37,30 @@ def quote(text: str, source: str, shortest: int = MIN_QUOTATION) -> Quotation:
         ConfigurationError: shortest is out of range.
 
     Examples:
-        >>> source = "On Monday the council did not approve the new budget for schools."
-        >>> quotation = textsim_db.quote("the council did approve the new budget", source)
+        >>> document = "On Monday the council did not approve the new budget for schools."
+        >>> quotation = textsim_db.quote("the council did approve the new budget", document)
         >>> quotation.verdict, quotation.share
         ('altered', 0.8571428571428572)
         >>> quotation.differences[0].document, quotation.differences[0].kinds
         ('not', ('negations',))
         >>> (piece,) = quotation.pieces
-        >>> source[piece.source_start:piece.source_end]
+        >>> document[piece.document_start:piece.document_end]
         'the council did not approve the new budget'
     """
     readings = readings_of(text, shortest)
-    return _Source.of(source).verdict(readings)
+    return _Document.of(document).verdict(readings)
 
 
 def quotes(
     texts: Iterable[str],
-    sources: Mapping[str, str] | Mapping[int, str] | Iterable[str],
+    documents: Mapping[str, str] | Mapping[int, str] | Iterable[str],
     shortest: int = MIN_QUOTATION,
 ) -> ResultList[Quotation]:
-    """Return the verdict on each quotation by the source that has it best; of equals, by the first.
+    """Return the verdict on each quotation by the document that has it best; of equals, by the first.
 
     Args:
         texts: the quotations.
-        sources: the texts, which their places name in the result, from 0 on; or a mapping of keys to
+        documents: the texts, which their places name in the result, from 0 on; or a mapping of keys to
             texts.
         shortest: as for quote().
 
@@ -69,12 +69,12 @@ def quotes(
         ConfigurationError: shortest is out of range.
 
     Examples:
-        >>> sources = {"a": "Rain in the north on Monday.", "b": "Sun in the south of the country."}
-        >>> [(each.verdict, each.key) for each in textsim_db.quotes(["rain IN the north"], sources)]
+        >>> documents = {"a": "Rain in the north on Monday.", "b": "Sun in the south of the country."}
+        >>> [(each.verdict, each.key) for each in textsim_db.quotes(["rain IN the north"], documents)]
         [('exact', 'a')]
     """
-    named = sources if isinstance(sources, Mapping) else dict(enumerate(sources))
-    prepared = [(key, _Source.of(source)) for key, source in named.items()]
+    named = documents if isinstance(documents, Mapping) else dict(enumerate(documents))
+    prepared = [(key, _Document.of(document)) for key, document in named.items()]
     verdicts = ResultList[Quotation]()
     for text in texts:
         readings = readings_of(text, shortest)
@@ -83,22 +83,22 @@ def quotes(
 
 
 def _verdicts(
-    readings: list[Reading], sources: list[tuple[str | int, _Source]]
+    readings: list[Reading], documents: list[tuple[str | int, _Document]]
 ) -> Iterable[Quotation]:
-    for key, source in sources:
-        verdict = source.verdict(readings)
+    for key, document in documents:
+        verdict = document.verdict(readings)
         if verdict.share is not None:
             yield verdict._replace(key=key)
 
 
-class _Source(NamedTuple):
-    words: SourceWords
+class _Document(NamedTuple):
+    words: DocumentWords
     places: WordPlaces
 
     @classmethod
-    def of(cls, text: str) -> _Source:
+    def of(cls, text: str) -> _Document:
         words, places = places_of_words(text, None)
-        return cls(SourceWords.of(words), places)
+        return cls(DocumentWords.of(words), places)
 
     def verdict(self, readings: list[Reading]) -> Quotation:
         return with_places(verdict_on(readings, self.words), self.places)

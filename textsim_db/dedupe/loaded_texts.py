@@ -33,7 +33,7 @@ from textsim_db.text.hashing import (
     table_of,
     with_room,
 )
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 from textsim_db.text.word_cache import WordCache, distinct_missing
 from textsim_db.write.input_batches import in_batches
 from textsim_db.write.prepare_batches import Batch, learn_from_first, prepare, without_words

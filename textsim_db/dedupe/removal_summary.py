@@ -11,7 +11,7 @@ from unicodedata import normalize
 import numpy as np
 
 from textsim_db.errors import MeasureError
-from textsim_db.measures.word_diff import Change, Part, differences, tokens, tokens_of_form
+from textsim_db.measures.word_diff import Change, DiffRun, differences, tokens, tokens_of_form
 from textsim_db.settings.named_values import Guard, GuardRules
 from textsim_db.text.distinctions import may_be_numeral
 from textsim_db.text.guard_lines import elements_apart
@@ -60,7 +60,7 @@ class Example(NamedTuple):
     """A removed document, compared word by word."""
 
     removal: Removal
-    parts: list[Part]
+    diff: list[DiffRun]
     """The runs of words of the kept document, and of the removed one."""
     distinctions: list[str]
     """The kinds of the different words, as textsim compare names them; empty if others differ."""
@@ -70,14 +70,14 @@ class Example(NamedTuple):
     @property
     def differs(self) -> bool:
         """Whether a word, the order of words or a symbol differs."""
-        return bool(self.distinctions) or any(part.change != Change.SAME for part in self.parts)
+        return bool(self.distinctions) or any(run.change != Change.SAME for run in self.diff)
 
     def numerals(self) -> set[str]:
         """Return the words that differ, if they are numerals."""
         if "numerals" not in self.distinctions:
             return set()
-        changed = [part for part in self.parts if part.change != Change.SAME]
-        words = {token.word for part in changed for text in part[1:] for token in tokens(text)}
+        changed = [run for run in self.diff if run.change != Change.SAME]
+        words = {token.word for run in changed for text in run[1:] for token in tokens(text)}
         return {word for word in words if may_be_numeral(word)}
 
 
@@ -174,10 +174,10 @@ def _compared(
         else:
             kept, removed = (tokens_of_form(forms[place]) for place in ends)
         try:
-            parts, distinctions = differences(kept, removed)
+            diff, distinctions = differences(kept, removed)
         except MeasureError:
             continue
         one, other = ([token.word for token in each if token.word] for each in (kept, removed))
         content = elements_apart(one, other, _CONTENT).get(Guard.CONTENT, ([], []))
         is_one_word = not distinctions and max(map(len, content)) == 1
-        yield Example(removal, parts, distinctions, is_one_word)
+        yield Example(removal, diff, distinctions, is_one_word)

@@ -133,11 +133,15 @@ class Deduplication:
         """Return how many documents are removed because of a document of a corpus."""
         return sum(isinstance(removal.kept, StoredDocument) for removal in self.removals)
 
+    def links(self) -> list[Removal]:
+        """Return the documents that are in a cluster, and not the first one that it keeps."""
+        return [*self.removals, *self.also_kept]
+
     def cluster_sizes(self) -> dict[AnyDocument, int]:
         """Return the size of each cluster by its kept document; those of corpora come last."""
         recounted = set(self.recounted)
         joined: Counter[AnyDocument] = Counter()
-        for number, kept, _ in (*self.removals, *self.also_kept):
+        for number, kept, _ in self.links():
             joined[kept] += number not in recounted
         order = sorted(joined, key=lambda kept: (isinstance(kept, StoredDocument), kept))
         return {kept: joined[kept] + self.sizes.get(kept, 1) for kept in order}
@@ -148,14 +152,13 @@ class Deduplication:
         keys: of each document; without one, its number from 1 on names it. of_one: whether a document
         alone has a cluster.
         """
-        links = [*self.removals, *self.also_kept]
         cluster: list[int | None] = [None] * self.documents
         size = [1] * self.documents
         similarity: list[float | None] = [None] * self.documents
         kept_key: list[str | None] = [None] * self.documents
         sizes = self.cluster_sizes()
         names = {kept: place for place, kept in enumerate(sizes, start=1)}
-        for number, kept, value in links:
+        for number, kept, value in self.links():
             cluster[number], size[number], similarity[number] = names[kept], sizes[kept], value
             if isinstance(kept, int):
                 cluster[kept], size[kept] = names[kept], sizes[kept]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +21,6 @@ from textsim_db.write import write_batch
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
-    from textsim_db.dedupe.removals import Deduplication
 
 LOOKED_UP_AT_ONCE = 4_000
 """The documents that are looked up at once."""
@@ -90,7 +89,7 @@ def documents_with_keys(
     """Return the documents of corpora with some keys, in the order of the corpora."""
     documents: dict[str, list[JudgedDocument]] = {}
     for corpus in corpora:
-        for key, *traits in corpus._current.read(_read_judged, [*keys]):
+        for key, *traits in corpus._current.call(_read_judged, [*keys]):
             stored = JudgedDocument(key, StoredDocument(corpus.name, key), *traits)
             documents.setdefault(key, []).append(stored)
     return documents
@@ -137,7 +136,7 @@ def stored_sizes(corpora: Sequence[Corpus], removals: Iterable[Removal]) -> Stor
     result = StoredSizes({}, {})
     for corpus in corpora:
         keys = [document.key for document in stored if document.corpus == corpus.name]
-        for key, size, hashes in corpus._current.read(_read_sizes, keys):
+        for key, size, hashes in corpus._current.call(_read_sizes, keys):
             result.sizes[StoredDocument(corpus.name, key)] = size
             result.counted[StoredDocument(corpus.name, key)] = set(hashes)
     return result
@@ -152,10 +151,16 @@ def _read_sizes(store: Store, keys: list[str]) -> list[tuple[Any, ...]]:
     return read_rows(store.engine, store.corpus.statement(statements.CLUSTER_SIZES), [keys])
 
 
-def store_sizes(corpus: Corpus, result: Deduplication, keys: Sequence[str | None]) -> None:
+def store_sizes(
+    corpus: Corpus,
+    cluster_sizes: Mapping[AnyDocument, int],
+    links: Iterable[Removal],
+    keys: Sequence[str | None],
+) -> None:
     """Store the sizes of the clusters whose kept documents the corpus has now.
 
-    keys: the key of each document in the corpus; None: it has none.
+    links: the other documents of these clusters. keys: the key of each document in the corpus;
+    None: it has none.
     """
 
     def key_of_kept(kept: AnyDocument) -> str | None:
@@ -164,16 +169,14 @@ def store_sizes(corpus: Corpus, result: Deduplication, keys: Sequence[str | None
         return kept.key if kept.corpus == corpus.name else None
 
     sizes = {
-        key: size
-        for kept, size in result.cluster_sizes().items()
-        if (key := key_of_kept(kept)) is not None
+        key: size for kept, size in cluster_sizes.items() if (key := key_of_kept(kept)) is not None
     }
     counted = [
         (key, _hash_of_key(own))
-        for number, kept, _ in (*result.removals, *result.also_kept)
+        for number, kept, _ in links
         if (key := key_of_kept(kept)) is not None and (own := keys[number]) not in (None, key)
     ]
-    corpus._current.write(_write_sizes, sizes, counted)
+    corpus._current.call_once(_write_sizes, sizes, counted)
 
 
 def _write_sizes(store: Store, sizes: dict[str, int], counted: list[tuple[str, int]]) -> None:

@@ -111,8 +111,8 @@ class Results(Generator[ResultRow, None, None], Generic[ResultRow]):
     def _batches(self, schema: Any) -> Iterable[Any]:
         import pyarrow
 
-        with closing(self._find()) as parts:
-            for columns in parts:
+        with closing(self._find()) as chunks:
+            for columns in chunks:
                 arrays = [
                     column if _is_arrow(column) else pyarrow.array(column, field.type)
                     for column, field in zip(columns, schema, strict=True)
@@ -123,8 +123,8 @@ class Results(Generator[ResultRow, None, None], Generic[ResultRow]):
 def rows_of(
     row: type[ResultRow], find: Callable[[], Generator[ResultColumns, None, None]]
 ) -> Generator[ResultRow, None, None]:
-    with closing(find()) as parts:
-        for columns in parts:
+    with closing(find()) as chunks:
+        for columns in chunks:
             values = [column.to_pylist() if _is_arrow(column) else column for column in columns]
             yield from map(row._make, zip(*values, strict=True))
 

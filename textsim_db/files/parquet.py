@@ -22,7 +22,7 @@ from textsim_db.files.records import (
 from textsim_db.text.storable_text import MAX_BYTES
 
 if TYPE_CHECKING:
-    from textsim_db.files.records import FilePart
+    from textsim_db.files.records import KeptRecords
 
 
 _READ_BYTES = 64 * 1024 * 1024
@@ -87,22 +87,22 @@ class ParquetReader(RecordReader):
     def layout(self) -> object:
         return self._schema
 
-    def copy(self, first: FilePart, output: IO[bytes], others: Iterator[FilePart]) -> None:
+    def copy(self, first: KeptRecords, output: IO[bytes], others: Iterator[KeptRecords]) -> None:
         import pyarrow
 
         schema = self._schema
         for name, value in first.example.items():
             schema = schema.append(pyarrow.field(name, _arrow(_type_of(value, name))))
         with self._errors(), self._parquet.ParquetWriter(output, schema) as writer:
-            for part in chain([first], others):
+            for each in chain([first], others):
                 at = 0
-                with part.reader._opened() as file:
+                with each.reader._opened() as file:
                     for batch in file.iter_batches(_rows_at_once(file)):
                         rows = slice(at, at + len(batch))
-                        for name, values in part.appended.items():
+                        for name, values in each.appended.items():
                             column = pyarrow.array(values[rows], schema.field(name).type)
                             batch = batch.append_column(name, column)
-                        writer.write_batch(batch.filter(pyarrow.array(part.kept[rows])))
+                        writer.write_batch(batch.filter(pyarrow.array(each.kept[rows])))
                         at += len(batch)
 
     @contextmanager

@@ -72,12 +72,12 @@ def _joined_columns(first: list[Any], *others: list[Any]) -> list[Any]:
     return first if not others else [*map(joined, first, *others)]
 
 
-def joined(*parts: Any) -> Any:
+def joined(*values: Any) -> Any:
     """Return the values of several columns, joined as keys are, or the first value that does not fit."""
-    for part in parts:
-        if isinstance(part, bool) or not isinstance(part, str | Integral | UUID):
-            return part
-    return join_key(*(int(part) if isinstance(part, Integral) else part for part in parts))
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, str | Integral | UUID):
+            return value
+    return join_key(*(int(value) if isinstance(value, Integral) else value for value in values))
 
 
 def each_column(names: ColumnNames) -> Iterator[tuple[str, str]]:

@@ -40,7 +40,7 @@ Appended = Mapping[str, Sequence[Any]]
 """The values that are appended to records, by the names of new columns; empty to append nothing."""
 
 
-class FilePart(NamedTuple):
+class KeptRecords(NamedTuple):
     """The records of a file that are written."""
 
     reader: Any
@@ -87,7 +87,7 @@ class RecordReader(ABC):
         return self.columns
 
     @abstractmethod
-    def copy(self, first: FilePart, output: IO[bytes], others: Iterator[FilePart]) -> None:
+    def copy(self, first: KeptRecords, output: IO[bytes], others: Iterator[KeptRecords]) -> None:
         """Write the kept records to a file of the same kind, as they are; then those of the others."""
 
 
@@ -103,19 +103,19 @@ class LineReader(RecordReader):
     def extended(self, raw: bytes, appended: Values) -> bytes:
         """Return the bytes of a record, or of the header, with more values at its end."""
 
-    def copy(self, first: FilePart, output: IO[bytes], others: Iterator[FilePart]) -> None:
+    def copy(self, first: KeptRecords, output: IO[bytes], others: Iterator[KeptRecords]) -> None:
         """Write the kept records to a file, byte for byte, after the header of the first file."""
         header = self.raw_header
         if first.appended:
             header = self.extended(header, {name: name for name in first.appended})
         output.write(header)
         is_ended = header.endswith((b"\n", b"\r")) or not header
-        for part in chain([first], others):
-            for (number, raw), appended in part.rows(part.reader.raw_records()):
+        for kept in chain([first], others):
+            for (number, raw), appended in kept.rows(kept.reader.raw_records()):
                 if raw is None:
                     raise InputError(f"line {number} is longer than {file_kinds.MAX_LINE:,} bytes")
                 if appended:
-                    raw = part.reader.extended(raw, appended)
+                    raw = kept.reader.extended(raw, appended)
                 output.write(raw if is_ended else b"\n" + raw)
                 is_ended = raw.endswith((b"\n", b"\r"))
 
@@ -167,8 +167,8 @@ def text_of(value: Any, name: str) -> str:
         return value
     way_out = ""
     if isinstance(value, list | dict):
-        part = "0" if isinstance(value, list) else next(iter(value), "NAME")
-        way_out = f": name a part of it, such as {name}.{part}"
+        inner = "0" if isinstance(value, list) else next(iter(value), "NAME")
+        way_out = f": name a part of it, such as {name}.{inner}"
     raise InputError(f'"{shown(name)}" is {type_name(value)}; expected a string{shown(way_out)}')
 
 

@@ -23,7 +23,7 @@ from textsim_db.files.file_kinds import (
     shown_name,
 )
 from textsim_db.files.record_files import WRITERS, Record, RecordColumns, RecordFile, check_packages
-from textsim_db.files.records import FilePart, RecordWriter, Values, replacing
+from textsim_db.files.records import KeptRecords, RecordWriter, Values, replacing
 
 if TYPE_CHECKING:
     from textsim_db.files.records import Appended, Mask
@@ -115,12 +115,12 @@ class RecordFiles:
             self._explained(),
             _packed(file, resolved(output).lower().endswith(".gz")) as target,
         ):
-            parts = self._parts(kept, appended or {})
+            kept_records = self._kept_records(kept, appended or {})
             if self._writer is None:
-                first = next(parts)
-                first.reader.copy(first, target, parts)
+                first = next(kept_records)
+                first.reader.copy(first, target, kept_records)
             else:
-                values = (each for part in parts for each in _kept_values(part))
+                values = (values for each in kept_records for values in _kept_values(each))
                 self._writer.survey(self.columns.appended or {})
                 self._writer.write(values, target)
             self._check_unchanged()
@@ -138,13 +138,13 @@ class RecordFiles:
         for file in self.files:
             file.check_unchanged()
 
-    def _parts(self, kept: Mask, appended: Appended) -> Iterator[FilePart]:
+    def _kept_records(self, kept: Mask, appended: Appended) -> Iterator[KeptRecords]:
         start = 0
         for file, end in zip(self.files, self._ends, strict=True):
             self._copied = file
             with file.reader() as reader:
                 values = {name: column[start:end] for name, column in appended.items()}
-                yield FilePart(reader, kept[start:end], values, self.columns.appended or {})
+                yield KeptRecords(reader, kept[start:end], values, self.columns.appended or {})
             start = end
 
     @contextmanager
@@ -156,8 +156,8 @@ class RecordFiles:
                 raise
 
 
-def _kept_values(part: FilePart) -> Iterator[Values]:
-    for (_, _, record), appended in part.rows(part.reader):
+def _kept_values(each: KeptRecords) -> Iterator[Values]:
+    for (_, _, record), appended in each.rows(each.reader):
         if isinstance(record, InputError):
             raise record
         yield record | appended

@@ -1,7 +1,9 @@
 """The tools: each calls one method of a corpus, and shows of the result what a model needs.
 
-No argument names the scope. Each key that a model names is looked up in the scope first, and so is each
-key whose text is shown.
+No argument names the scope. Each key that a model names is looked up in the scope first (`_own`), and so
+is each key whose text is shown (`_texts`). A tool is a method, whose docstring and annotations the model
+reads; `fitted` makes its answer small. Unknown arguments are refused, because a model that names a scope
+must not believe that it was obeyed.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from pydantic import Field
 
 from textsim_db.corpus import Corpus
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, shown
-from textsim_db.measures.word_diff import Change, Part, ShownText, differences, tokens
+from textsim_db.measures.word_diff import Change, DiffRun, ShownText, differences, tokens
 from textsim_db.read import stored_documents
 from textsim_db.results import Answer, Distinct, Match, Outcome
 from textsim_db.sync.shown_texts import shown_texts
@@ -177,7 +179,7 @@ class CorpusTools:
             "b": b,
             "text_a": own[a].text,
             "text_b": own[b].text,
-            **_differs(explanation.parts, explanation.distinctions, "a", "b"),
+            **_differs(explanation.diff, explanation.distinctions, "a", "b"),
             "guards": guards,
         }
         return fitted(answer, "", max_bytes)
@@ -337,9 +339,9 @@ class CorpusTools:
 
     def _texts(self, keys: list[str]) -> dict[str, ShownText]:
         keys = [key for key in keys if possible_key(key) is not None]
-        scopes = self._corpus._current.read(stored_documents.traits, keys)
+        scopes = self._corpus._current.call(stored_documents.traits, keys)
         own = [key for key in keys if key in scopes and scopes[key].scope == self._scope]
-        return self._corpus._current.read(shown_texts, own)
+        return self._corpus._current.call(shown_texts, own)
 
 
 def _written(text: str) -> str:
@@ -349,12 +351,12 @@ def _written(text: str) -> str:
     return text
 
 
-def _differs(parts: Sequence[Part], kinds: Sequence[str], left: str, right: str) -> JsonObject:
+def _differs(diff: Sequence[DiffRun], kinds: Sequence[str], left: str, right: str) -> JsonObject:
     """Return the words that one of two texts has alone, by the names of both."""
-    changed = [part for part in parts if part.change is not Change.SAME]
+    changed = [run for run in diff if run.change is not Change.SAME]
     sides = {
-        left: [part.a.strip() for part in changed],
-        right: [part.b.strip() for part in changed],
+        left: [run.a.strip() for run in changed],
+        right: [run.b.strip() for run in changed],
     }
     words = {name: " / ".join(filter(None, side)) for name, side in sides.items()}
     return {"differs": words, "only": ", ".join(kinds)}

@@ -143,12 +143,12 @@ def _squares(sums: Sums) -> FloatArray:
     return sums.left.astype(float) * sums.right
 
 
-def _ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> FloatArray:
-    """Return part / whole, or 0 if whole is 0."""
+def _ratio(shared: npt.NDArray[Any], whole: npt.NDArray[Any]) -> FloatArray:
+    """Return shared / whole, or 0 if whole is 0."""
     import numpy as np
 
-    result = np.zeros(len(part), np.float64)
-    np.divide(part, whole, out=result, where=whole != 0)
+    result = np.zeros(len(shared), np.float64)
+    np.divide(shared, whole, out=result, where=whole != 0)
     return result
 
 
@@ -170,7 +170,7 @@ class Measure:
     """Whether a smaller value is closer, and a threshold is a maximum."""
     is_symmetric: bool = True
     """Whether the order of the two sequences does not matter."""
-    finds_parts: bool = False
+    finds_contained: bool = False
     """Whether a short text matches a long document that contains it."""
     least_jaccard: Callable[[float], float | None] = _unknown
     """The least Jaccard similarity of a match at a threshold; None if there is no bound."""
@@ -201,14 +201,14 @@ JACCARD = Measure(
     "jaccard", jaccard, OfSets(lambda sets: sets.similarity), least_jaccard=lambda least: least
 )
 CONTAINMENT = Measure(
-    "containment", containment, OfSets(containments), is_symmetric=False, finds_parts=True
+    "containment", containment, OfSets(containments), is_symmetric=False, finds_contained=True
 )
 MEASURES: dict[MeasureName, Measure] = {
     measure.name: measure
     for measure in (
         JACCARD,
         CONTAINMENT,
-        Measure("overlap", overlap, OfSets(overlaps), finds_parts=True),
+        Measure("overlap", overlap, OfSets(overlaps), finds_contained=True),
         Measure("dice", dice, OfSets(dices), least_jaccard=lambda least: least / (2 - least)),
         Measure("jaccard_of_counts", vectors.jaccard_of_counts, OfCounts(jaccards_of_counts)),
         Measure("cosine_similarity", vectors.cosine_similarity, OfCounts(cosines)),

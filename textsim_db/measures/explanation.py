@@ -7,25 +7,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from textsim_db.measures.by_name import MEASURES, Measure
-from textsim_db.measures.sets import Estimate, Sequence, containment, jaccard, signature_estimate
+from textsim_db.measures.sets import Estimate, Sequence, containment, signature_estimate
 from textsim_db.measures.word_diff import (
-    LONGEST_EXCERPT,
-    Part,
+    DiffRun,
     Token,
     differences,
-    excerpt_of_both,
     side_by_side,
     tokens,
     tokens_of_form,
-    written,
 )
-from textsim_db.results.html import escaped, note, output, shortened, table
-from textsim_db.results.numbers_as_text import count, similarity
+from textsim_db.results.html import note, output, shortened, table
 from textsim_db.settings.corpus_settings import DEFAULTS, CorpusConfig, CorpusSettings
 from textsim_db.text.storable_text import to_bytes
 
 if TYPE_CHECKING:
-    from textsim_db.text.tokens import Tokens
+    from textsim_db.text.utf8 import Tokens
 
 _LONGEST_HEAD = 200
 Sides = tuple[list[str], list[str]]
@@ -98,7 +94,7 @@ class Explanation:
     """The shingles of the first text only, in order of appearance."""
     only_b: list[str]
     """The shingles of the second text only, in order of appearance."""
-    parts: list[Part]
+    diff: list[DiffRun]
     """Both texts from start to end, as runs of equal and of different words."""
     distinctions: list[str]
     """The kinds of the different words: "dates", "letters", "negations", "numbers", "numerals",
@@ -127,7 +123,7 @@ class Explanation:
         return output(
             warning_note(self.distinctions),
             *map(note, guard_notes(self)),
-            side_by_side(self.parts, *heads),
+            side_by_side(self.diff, *heads),
             table(("measure", "value"), measure_rows(self)),
         )
 
@@ -139,7 +135,7 @@ class PairDifferences(NamedTuple):
     """The key of one document."""
     b: str
     """The key of the other document."""
-    parts: list[Part]
+    diff: list[DiffRun]
     """Both texts from start to end, as runs of equal and of different words."""
     distinctions: list[str]
     """The kinds of the different words: "dates", "letters", "negations", "numbers", "numerals",
@@ -202,7 +198,7 @@ def differences_of(
 def explain_sides(a: Side, b: Side, names: tuple[str, str] = ("a", "b")) -> Explanation:
     """Compare two texts that were prepared under the same configuration."""
     one, other = set(a.shingles), set(b.shingles)
-    parts, distinctions = differences(a.tokens, b.tokens)
+    diff, distinctions = differences(a.tokens, b.tokens)
     return Explanation(
         words=(len(a.words), len(b.words)),
         measures={
@@ -213,7 +209,7 @@ def explain_sides(a: Side, b: Side, names: tuple[str, str] = ("a", "b")) -> Expl
         shared=[shingle for shingle in a.shingles if shingle in other],
         only_a=[shingle for shingle in a.shingles if shingle not in other],
         only_b=[shingle for shingle in b.shingles if shingle not in one],
-        parts=parts,
+        diff=diff,
         distinctions=distinctions,
         names=names,
     )
@@ -239,71 +235,4 @@ def _side(normal: Tokens, in_text: list[Token], config: CorpusConfig) -> Side:
         shingles=shingles.texts(),
         signature=signature if len(shingles.hashes) else signature[:0],
         tokens=in_text,
-    )
-
-
-_SHOWN_MEMBERS = 20
-"""The members that a notebook shows."""
-
-
-class ExplainedMember(NamedTuple):
-    """A member of a cluster, compared with the kept document or with the first member."""
-
-    key: str
-    """The key of the member."""
-    similarity: float
-    """The exact Jaccard similarity of the two."""
-    parts: list[Part]
-    """Both texts from start to end, as runs of equal and of different words; this member is `b`."""
-    distinctions: list[str]
-    """The kinds of the different words, as in `Explanation`."""
-
-
-class ExplainedCluster(NamedTuple):
-    """The result of `Corpus.explain_cluster()`: where the members of a cluster differ."""
-
-    key: str
-    """The document that all others are compared with."""
-    text: str
-    """Its words, with one space between them."""
-    members: list[ExplainedMember]
-    """The other documents, the least similar first."""
-    left_out: int
-    """The number of members that were not compared."""
-
-    def __repr__(self) -> str:
-        members = f"<{count(len(self.members), 'member')}>"
-        return f"ExplainedCluster(key={self.key!r}, members={members}, left_out={self.left_out})"
-
-    def _repr_html_(self) -> str:
-        shown = self.members[:_SHOWN_MEMBERS]
-        left_out = len(self.members) - len(shown) + self.left_out
-        return output(
-            f"<p><b><bdi>{escaped(self.key)}</bdi></b></p>\n",
-            f'<div class="text" dir="auto">{shortened(written(self.text), LONGEST_EXCERPT)}</div>\n',
-            *map(_member_as_html, shown),
-            note(f"{count(left_out, 'more document')} left out") if left_out else "",
-        )
-
-
-def explain_cluster(
-    forms: Mapping[str, str], key: str, left_out: int, config: CorpusConfig
-) -> ExplainedCluster:
-    """Compare documents with one of them; forms: the words of each document, by key."""
-    first = side_of_form(forms[key], config)
-    members = []
-    for other, form in forms.items():
-        if other != key:
-            side = side_of_form(form, config)
-            similarity = jaccard(first.shingles, side.shingles)
-            changes = differences(first.tokens, side.tokens)
-            members.append(ExplainedMember(other, similarity, *changes))
-    members.sort(key=lambda member: (member.similarity, member.key))
-    return ExplainedCluster(key, forms[key], members, left_out)
-
-
-def _member_as_html(member: ExplainedMember) -> str:
-    return (
-        f"<p><b><bdi>{escaped(member.key)}</bdi></b>, similarity {similarity(member.similarity)}</p>\n"
-        f"{excerpt_of_both(member.parts)}\n{warning_note(member.distinctions)}"
     )

@@ -162,8 +162,8 @@ def weighted_jaccard(
     return _ratio(shared, math.fsum(either.values()))
 
 
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
+def _ratio(shared: float, whole: float) -> float:
+    return shared / whole if whole else 0.0
 
 
 class Estimate(NamedTuple):

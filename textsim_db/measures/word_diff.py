@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from textsim_db.measures.alignments import alignment
-from textsim_db.results.html import end_of_start, escaped, left_out, start_of_end
+from textsim_db.results.html import escaped
 from textsim_db.text.distinctions import INFLECTIONS, kinds_of_run, symbols
 
 _CANNOT = re.compile("cannot", re.IGNORECASE | re.ASCII)
@@ -27,7 +27,7 @@ class Change(StrEnum):
     ADDED = "added"
 
 
-class Part(NamedTuple):
+class DiffRun(NamedTuple):
     """A run of words of both texts."""
 
     change: Change
@@ -49,7 +49,7 @@ class Token(NamedTuple):
 class Differences(NamedTuple):
     """Two texts as runs of words in order, and the kinds of their different words."""
 
-    parts: list[Part]
+    diff: list[DiffRun]
     """The runs of words."""
     distinctions: list[str]
     """The kinds of the different words: "dates", "letters", "negations", "numbers", "numerals",
@@ -107,7 +107,7 @@ class ShownText(NamedTuple):
 
     text: str
     is_original: bool
-    """Whether it is the text of its source; otherwise it is the normal form."""
+    """Whether it is the text as it was written; otherwise it is the normal form."""
 
     def begin(self, most: int) -> ShownText:
         """Return the first characters of the text."""
@@ -139,19 +139,19 @@ def differences(a: Iterable[Token], b: Iterable[Token]) -> Differences:
         )
         pairs.append((left == right, *texts))
     if not any(runs):
-        # No word differs: the parts show where other characters do.
-        parts = [_part(True, list(run)) for _, run in groupby(pairs, _are_written_alike)]
+        # No word differs: the runs show where other characters do.
+        diff = [_diff_run(True, list(run)) for _, run in groupby(pairs, _are_written_alike)]
         texts_differ = _symbols(one) != _symbols(other)
-        return Differences(parts, ["symbols"] if texts_differ else [])
-    parts = [_part(same, list(run)) for same, run in groupby(pairs, lambda pair: pair[0])]
+        return Differences(diff, ["symbols"] if texts_differ else [])
+    diff = [_diff_run(same, list(run)) for same, run in groupby(pairs, lambda pair: pair[0])]
     kinds = {kind for run in runs if run for kind in kinds_of_run(run, _are_spaceless(run))}
     if "negations" in kinds:
         kinds.discard(INFLECTIONS)
     have_words = any(token.word for token in one) and any(token.word for token in other)
     if have_words and kinds.isdisjoint({"", INFLECTIONS}):
-        return Differences(parts, sorted(kinds))
+        return Differences(diff, sorted(kinds))
     have_same_words = Counter(token.word for token in one) == Counter(token.word for token in other)
-    return Differences(parts, ["order"] if have_same_words else [])
+    return Differences(diff, ["order"] if have_same_words else [])
 
 
 def _are_written_alike(pair: tuple[bool, str, str]) -> bool:
@@ -174,11 +174,11 @@ def _is_spaceless(word: str) -> bool:
     return is_spaceless(word)
 
 
-def _part(same: bool, run: list[tuple[bool, str, str]]) -> Part:
+def _diff_run(same: bool, run: list[tuple[bool, str, str]]) -> DiffRun:
     a, b = "".join(left for _, left, _ in run), "".join(right for _, _, right in run)
     if same:
-        return Part(Change.SAME, a, b)
-    return Part(Change.CHANGED if a and b else Change.REMOVED if a else Change.ADDED, a, b)
+        return DiffRun(Change.SAME, a, b)
+    return DiffRun(Change.CHANGED if a and b else Change.REMOVED if a else Change.ADDED, a, b)
 
 
 def _with_not(tokens: list[Token]) -> Iterator[Token]:
@@ -214,29 +214,10 @@ def _with_can(token: Token) -> Iterator[Token]:
         yield Token("not", token.text[middle:])
 
 
-_FOLDED = 240
-"""Longer runs of equal words are folded, except for some characters at both ends."""
-_END = 80
-_LONGEST_CHANGE = 400
-LONGEST_EXCERPT = 1_600
-"""The characters of an excerpt; the rest is left out."""
-
-
-def side_by_side(parts: Sequence[Part], a: str, b: str) -> str:
+def side_by_side(diff: Sequence[DiffRun], a: str, b: str) -> str:
     """Return both texts in two columns, whole; a, b: the HTML that names them."""
-    left, right = ("".join(marked(part, side) for part in parts) for side in ("a", "b"))
+    left, right = ("".join(marked(run, side) for run in diff) for side in ("a", "b"))
     return columns(a, b, left, right)
-
-
-def excerpt_of_both(parts: Sequence[Part]) -> str:
-    """Return both texts as one, with removed and added words, and long runs shortened."""
-    runs: list[tuple[str, str]] = []
-    for part in parts:
-        if part.change is Change.SAME:
-            runs.append(("", part.b))
-        else:
-            runs += [(tag, text) for tag, text in (("del", part.a), ("ins", part.b)) if text]
-    return f'<div class="text" dir="auto">{_shortened(runs)}</div>'
 
 
 def columns(a: str, b: str, left: str, right: str) -> str:
@@ -247,40 +228,13 @@ def columns(a: str, b: str, left: str, right: str) -> str:
     )
 
 
-def marked(part: Part, side: str) -> str:
-    """Return the words of one text in a part; side: "a" or "b"."""
-    return _tagged(_tag(part, side), escaped(getattr(part, side)))
+def marked(run: DiffRun, side: str) -> str:
+    """Return the words of one text in a run; side: "a" or "b"."""
+    return _tagged(_tag(run, side), escaped(getattr(run, side)))
 
 
-def _tag(part: Part, side: str) -> str:
-    return "" if part.change is Change.SAME else "del" if side == "a" else "ins"
-
-
-def _shortened(runs: Sequence[tuple[str, str]]) -> str:
-    """Return runs of (tag, text) as HTML of bounded length."""
-    pieces: list[str] = []
-    shown = 0
-    for place, (tag, text) in enumerate(runs):
-        if shown > LONGEST_EXCERPT:
-            pieces.append(left_out(sum(len(rest) for _, rest in runs[place:])))
-            break
-        pieces.append(_tagged(tag, _change(text) if tag else _fold(text)))
-        shown += min(len(text), _LONGEST_CHANGE)
-    return "".join(pieces)
-
-
-def _fold(text: str) -> str:
-    if len(text) <= _FOLDED:
-        return escaped(text)
-    first, last = end_of_start(text, _END), start_of_end(text, _END)
-    return f"{escaped(text[:first])}{left_out(last - first)}{escaped(text[last:])}"
-
-
-def _change(text: str) -> str:
-    if len(text) <= _LONGEST_CHANGE:
-        return escaped(text)
-    end = end_of_start(text, _LONGEST_CHANGE)
-    return f"{escaped(text[:end])}{left_out(len(text) - end)}"
+def _tag(run: DiffRun, side: str) -> str:
+    return "" if run.change is Change.SAME else "del" if side == "a" else "ins"
 
 
 def _tagged(tag: str, content: str) -> str:

@@ -23,7 +23,8 @@ from textsim_db.settings.named_values import Linkage
 from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
 from textsim_db.text.boilerplate import first_copies
 from textsim_db.text.shingles import find_shingles
-from textsim_db.text.tokens import Tokens, tokens_of
+from textsim_db.text.tokens import tokens_of
+from textsim_db.text.utf8 import Tokens
 
 SAMPLE_BYTES = 256 * 1024 * 1024
 """The size of the stored documents of a sample, unless a single page has more."""
@@ -84,8 +85,8 @@ def boilerplate(
         text = shingles.text(owned)
         having = owners[hashes == values[place]]
         keys = tuple(sample.keys[i] for i in islice(having.tolist(), EXAMPLES))
-        part = float(counts[place]) / len(firsts)
-        listed.append(SharedShingle(text, part, keys, None if held is None else int(held[number])))
+        share = float(counts[place]) / len(firsts)
+        listed.append(SharedShingle(text, share, keys, None if held is None else int(held[number])))
     return Boilerplate(sample.documents, len(sample.keys), len(firsts), listed)
 
 

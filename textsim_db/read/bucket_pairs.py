@@ -289,12 +289,12 @@ def has_equal_band(
     at_once = VALUES_AT_ONCE // (2 * corpus.config.banding.bands)
     is_equal = np.zeros(len(pairs), np.bool_)
     for start in range(0, len(pairs), at_once):
-        part = slice(start, start + at_once)
-        sides = left_of(pairs[part]), right_of(pairs[part])
+        chosen = slice(start, start + at_once)
+        sides = left_of(pairs[chosen]), right_of(pairs[chosen])
         ids = np.unique(np.concatenate(sides)).astype(np.int32)
         values, is_known = _first_values(connections, corpus, ids)
         left, right = (np.searchsorted(ids, side) for side in sides)
-        is_equal[part] = same_anywhere(values, left, right) | ~is_known[left] | ~is_known[right]
+        is_equal[chosen] = same_anywhere(values, left, right) | ~is_known[left] | ~is_known[right]
     return is_equal
 
 
@@ -313,8 +313,8 @@ def _first_values(
     values = np.zeros((len(ids), bands), np.int16)
     is_known = np.zeros(len(ids), np.bool_)
 
-    def read(connection: Connection, part: Int32Array) -> None:
-        parameters = [corpus.config.num_hashes, array(part)]
+    def read(connection: Connection, chosen: Int32Array) -> None:
+        parameters = [corpus.config.num_hashes, array(chosen)]
         row = connection.execute(statement, parameters, binary=True).fetchone()
         if row is not None and row[0] is not None:
             known_ids = load_int4_array(row[0])
@@ -323,7 +323,7 @@ def _first_values(
                 places = np.searchsorted(ids, known_ids)
                 values[places], is_known[places] = elements.reshape(-1, bands), True
 
-    parts = [ids[i : i + SIGNATURES_AT_ONCE] for i in range(0, len(ids), SIGNATURES_AT_ONCE)]
-    for _ in on_each(connections, parts, read):
+    batches = [ids[i : i + SIGNATURES_AT_ONCE] for i in range(0, len(ids), SIGNATURES_AT_ONCE)]
+    for _ in on_each(connections, batches, read):
         pass
     return values, is_known

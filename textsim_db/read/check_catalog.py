@@ -1,4 +1,4 @@
-"""The integrity of the catalog: all objects are there, and as they would be created today."""
+"""The integrity of the catalog: all tables are there, and as they would be created today."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ FROM_BACKUP = "restore the database from a backup"
 
 
 def check_installation(engine: Engine) -> list[Problem]:
-    """Return the objects of the schema that are missing or changed, and rows that belong to nothing."""
+    """Return the tables and parts of tables that are missing or changed, and rows of no corpus."""
     with database_errors(), autocommit(engine) as connection:
         try:
             problems = _problems(connection, integrity_statements.WRONG_OBJECTS)
         except (pg.UndefinedFunction, pg.UndefinedTable) as error:
             detail = error.diag.message_primary or "an object of the schema does not exist"
             return [Problem("schema", "textsim", detail, INSTALL)]
-        if any(problem.kind in ("table", "column", "view") for problem in problems):
+        if any(problem.kind in ("table", "column") for problem in problems):
             return problems  # the statements below would fail
         return [
             *problems,
@@ -72,7 +72,7 @@ def check_objects(engine: Engine, corpus: StoredCorpus) -> list[Problem]:
 
 
 def object_problems(connection: Connection, corpus: StoredCorpus) -> Iterator[Problem]:
-    """Yield what is wrong with the settings, tables, indexes and functions of a corpus."""
+    """Yield what is wrong with the settings, tables, indexes and triggers of a corpus."""
     settings = list(_settings(connection, corpus))
     yield from settings
     if settings:

@@ -37,7 +37,8 @@ from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE, compose_forms
 from textsim_db.results import Problem
 from textsim_db.sketch.ragged import Ragged, Signatures
 from textsim_db.sketch.sketch_texts import Sketches, sketch_tokens
-from textsim_db.text.tokens import Tokens, tokens_of
+from textsim_db.text.tokens import tokens_of
+from textsim_db.text.utf8 import Tokens
 
 log = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from textsim_db.read.snapshot import fetch_arrays
 from textsim_db.results import Problem
 from textsim_db.settings.named_values import Shingle
 from textsim_db.text.shingles import find_shingles
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 
 NODES_AT_ONCE = 1000
 """The nodes whose matches are found at once by the function of SQL."""
@@ -80,10 +80,10 @@ def faults(
             yield Problem(kind, subject, detail, remedy)
     nodes, crowded = _nodes_to_compare(connection, store, threshold)
     for start in range(0, len(nodes), NODES_AT_ONCE):
-        part = nodes[start : start + NODES_AT_ONCE].tolist()
+        batch = nodes[start : start + NODES_AT_ONCE].tolist()
         for a, b, stored, expected in rows(
             integrity_statements.WRONG_MATCHES,
-            nodes=part,
+            nodes=batch,
             threshold=threshold,
             crowded=crowded.tolist(),
         ):

@@ -136,11 +136,11 @@ def _similarities(store: Store, chosen: list[tuple[Any, ...]], language: str | N
 
 def _storage(rows: list[tuple[Any, ...]]) -> dict[str, int]:
     return {
-        f"{table}{part}": int(value)
+        f"{table}{kind}": int(value)
         for table, (_, *sizes) in zip(
             ("documents", "band rows", "fingerprints"), rows, strict=False
         )
-        for part, value in zip(("", ", indexes"), sizes, strict=True)
+        for kind, value in zip(("", ", indexes"), sizes, strict=True)
     }
 
 

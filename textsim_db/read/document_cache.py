@@ -69,8 +69,8 @@ class DocumentCache:
         keys: dict[int, str] = {i: rows[i][1] for i in ids.tolist() if i in rows}
         unread = np.array([i for i in ids.tolist() if i not in keys], np.int64)
         for start in range(0, len(unread), KEYS_AT_ONCE):
-            part = unread[start : start + KEYS_AT_ONCE]
-            keys |= dict(self._execute(statements.KEYS_OF_IDS, part))
+            batch = unread[start : start + KEYS_AT_ONCE]
+            keys |= dict(self._execute(statements.KEYS_OF_IDS, batch))
         return keys
 
     def signatures(self, ids: Ids) -> Signatures:
@@ -83,17 +83,17 @@ class DocumentCache:
     def fits(self, ids: Ids) -> bool:
         return self._size_of(ids.tolist()) <= CACHE_BYTES
 
-    def parts(self, ids: Ids) -> Iterator[Ids]:
-        """Cut documents into parts that can be read at once, keeping their order."""
-        parts = [ids]
-        while parts:
-            part = parts.pop()
-            unread = [id_ for id_ in part.tolist() if id_ not in self._rows]
-            if len(part) > 1 and self._size_of(unread) > CACHE_BYTES:
-                middle = len(part) // 2
-                parts += [part[middle:], part[:middle]]
+    def batches(self, ids: Ids) -> Iterator[Ids]:
+        """Cut documents into batches that can be read at once, keeping their order."""
+        batches = [ids]
+        while batches:
+            batch = batches.pop()
+            unread = [id_ for id_ in batch.tolist() if id_ not in self._rows]
+            if len(batch) > 1 and self._size_of(unread) > CACHE_BYTES:
+                middle = len(batch) // 2
+                batches += [batch[middle:], batch[:middle]]
             else:
-                yield part
+                yield batch
 
     def _fetch(self, ids: list[int]) -> None:
         missing = self._missing(ids)

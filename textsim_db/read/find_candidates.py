@@ -37,7 +37,7 @@ from textsim_db.sketch.fingerprints import (
 )
 from textsim_db.sketch.ragged import Buckets, Parts, Ragged, in_parts
 from textsim_db.sketch.sketch_texts import Sketches
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 
 log = logging.getLogger(__name__)
 
@@ -129,9 +129,12 @@ def read_candidates(
     corpus: StoredCorpus,
     look_up: LookUp,
     language: str | None = None,
-    prepare: bool = True,
+    in_write: bool = False,
 ) -> CandidateRows:
-    """Return the candidates that a transaction sees; not prepared, the plan fits the tables' sizes."""
+    """Return the candidates that a transaction sees.
+
+    in_write: with their signatures, and by a plan that fits the sizes of the tables.
+    """
     buckets, sizes, parts, threshold, of_passages, guards = look_up
     is_exact = threshold is not None
     if guards is not None:
@@ -159,7 +162,9 @@ def read_candidates(
             parameters += [array(look_up.needed), array(sizes), threshold]
     if language is not None:
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
-    rows = cursor.execute(corpus.statement(statement), parameters, prepare=prepare).fetchall()
+    if in_write:
+        statement = statement.replace(statements.TO_COMPARE, statements.FIELDS)
+    rows = cursor.execute(corpus.statement(statement), parameters, prepare=not in_write).fetchall()
     if len(sizes) == 1 and guards is None:
         if parts is not None:  # by chance, buckets of other parts are equal
             rows = [row for row in rows if row[5] == parts[0]]

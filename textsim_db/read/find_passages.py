@@ -17,7 +17,6 @@ import numpy as np
 from textsim_db.base.numba_compiler import Int32Array
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.jaccard import code_points
-from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.shared_runs import shared_runs
 from textsim_db.db.binary_format import Parameter, array, load_int4_array
 from textsim_db.db.engine import Connection, read_rows
@@ -34,13 +33,12 @@ from textsim_db.read.find_candidates import (
     read_candidates,
     without_common,
 )
-from textsim_db.read.search import placed_bytes, row_of_key, search_text
+from textsim_db.read.search import placed_bytes, row_of_key
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers, forms_of_rows
 from textsim_db.results import (
     CommonRun,
     Contamination,
-    PartialMatch,
     Passage,
     PassageList,
     SharedPassage,
@@ -59,7 +57,8 @@ from textsim_db.sketch.fingerprints import (
 from textsim_db.sketch.ragged import Parts, Ragged, in_parts, part_only
 from textsim_db.sketch.sketch_texts import places_of_units, tokens_without
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, tokens_of
+from textsim_db.text.tokens import tokens_of
+from textsim_db.text.utf8 import Tokens
 
 log = logging.getLogger(__name__)
 
@@ -186,19 +185,6 @@ def passages_of(store: Store, key: str, min_words: int | None) -> PassageList:
     return PassageList(of_others, _runs_without_fingerprints(store, shingles))
 
 
-def containing(store: Store, text: str, criterion: Criterion) -> list[PartialMatch]:
-    """Return the documents that contain a text or a part of it, those with most of it first."""
-    least = least_words(store, None)
-    searched = search_text(store, text, criterion)
-    longest: dict[str, int] = {}
-    for passage in _verified(store, searched.tokens, searched.candidates, least):
-        longest.setdefault(passage.key, passage.words)
-    return [
-        PartialMatch(match.key, match.similarity, longest.get(match.key, 0))
-        for match in searched.matches
-    ]
-
-
 def shared_passages(
     store: Store, min_words: int | None, max_documents: int | None
 ) -> Generator[SharedPassage, None, None]:
@@ -213,8 +199,8 @@ def shared_passages(
             for document_id, data in cursor:
                 others = np.setdiff1d(load_int4_array(data), expired)
                 if document_id not in expired:
-                    for part in cache.parts(others.astype(np.int64)):
-                        yield from _shared_with(cache, document_id, part, least)
+                    for batch in cache.batches(others.astype(np.int64)):
+                        yield from _shared_with(cache, document_id, batch, least)
 
 
 def _fingerprints_of_many(

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from textsim_db.compare.quotations import SourceWords, best, verdict_on, with_places
+from textsim_db.compare.quotations import DocumentWords, best, verdict_on, with_places
 from textsim_db.compare.readings import Reading, readings_of
 from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit
@@ -55,7 +55,7 @@ def quote(
     by_key = sorted(rows, key=lambda row: row[1])
     forms = forms_of_rows(store, by_key)
     for row, form in zip(by_key, forms, strict=True):
-        verdict = verdict_on(readings, SourceWords.of(form.split()), config.guard_words)
+        verdict = verdict_on(readings, DocumentWords.of(form.split()), config.guard_words)
         if verdict.share is not None:
             verdicts.append(verdict._replace(key=row[1]))
     quotation = best(verdicts)

@@ -196,16 +196,14 @@ def inspect(
             yield _report(group, compared, index, threshold)
 
 
-def inspect_keys(store: Store, clusters: list[list[str]], threshold: float) -> list[Inspection]:
+def inspect_keys(store: Store, keys: list[str], threshold: float) -> Inspection:
+    """Return what holds a cluster together that is given by the keys of its documents."""
     with snapshot(store.engine) as connection:
-        groups = []
-        for keys in clusters:
-            rows = fetch(connection, store.corpus, statements.IDS_OF_MEMBERS, [keys])
-            ids = [id_ for (id_,) in rows]
-            if not ids:
-                raise ConfigurationError("a cluster has no document of the corpus")
-            groups.append(Group(np.array(ids, np.int64), threshold))
-        return list(inspect(connection, store, groups, threshold))
+        rows = fetch(connection, store.corpus, statements.IDS_OF_MEMBERS, [keys])
+        if not rows:
+            raise ConfigurationError("the cluster has no document of the corpus")
+        group = Group(np.array([id_ for (id_,) in rows], np.int64), threshold)
+        return next(inspect(connection, store, [group], threshold))
 
 
 def _chosen(ids: Int64Array) -> Int64Array:
@@ -230,8 +228,8 @@ def _members(connection: Connection, store: Store, ids: Int64Array) -> dict[int,
     bounds = shingles.offsets.tolist()
     members = {}
     for number, (id_, key) in enumerate(zip(sample.ids.tolist(), sample.keys, strict=True)):
-        part = slice(bounds[number], bounds[number + 1])
-        members[id_] = ComparedMember(key, dict(zip(texts[part], values[part], strict=True)))
+        chosen = slice(bounds[number], bounds[number + 1])
+        members[id_] = ComparedMember(key, dict(zip(texts[chosen], values[chosen], strict=True)))
     return members
 
 

@@ -33,7 +33,7 @@ from textsim_db.sketch.sketch_texts import buckets_of
 
 VERIFIED_AT_ONCE = 8_000
 """The pairs that are verified at once, while the documents of the next pairs are read."""
-DOCUMENTS_OF_A_PART = 10_000
+DOCUMENTS_OF_A_BATCH = 10_000
 """The documents that are compared with kept documents at once."""
 
 
@@ -70,11 +70,11 @@ class StoredHost(CandidatePairs):
         super().__init__(connection, store, criterion, only)
 
     def with_rows(self, pairs: Int64Array, of_shingles: bool) -> Iterator[PairsWithRows]:
-        """Yield pairs in parts with rows; while pairs are verified, the next documents are read."""
+        """Yield pairs in batches with rows; while pairs are verified, the next documents are read."""
         with closing(ahead(self._cut(pairs), self._read)) as chunks:
-            for part, ids, documents in chunks:
-                left, right = (np.searchsorted(ids, side(part)) for side in (left_of, right_of))
-                yield PairsWithRows(part, documents.rows(of_shingles), left, right)
+            for batch, ids, documents in chunks:
+                left, right = (np.searchsorted(ids, side(batch)) for side in (left_of, right_of))
+                yield PairsWithRows(batch, documents.rows(of_shingles), left, right)
 
     def rows(self, ids: Ids) -> Rows:
         return self.cache.documents(ids).rows()
@@ -88,9 +88,9 @@ class StoredHost(CandidatePairs):
         guards = documents.guards if self._for_merges else None
         return apart(buckets, merge_parts(documents.parts, guards))
 
-    def parts(self, ids: Ids) -> Iterator[Ids]:
-        for start in range(0, len(ids), DOCUMENTS_OF_A_PART):
-            yield from self.cache.parts(ids[start : start + DOCUMENTS_OF_A_PART])
+    def batches(self, ids: Ids) -> Iterator[Ids]:
+        for start in range(0, len(ids), DOCUMENTS_OF_A_BATCH):
+            yield from self.cache.batches(ids[start : start + DOCUMENTS_OF_A_BATCH])
 
     def in_key_order(self, representatives: Ids) -> Ids:
         """Sort documents by the lowest key of their copies; ids change with a rebuild."""
@@ -103,16 +103,16 @@ class StoredHost(CandidatePairs):
         return representatives[sorted(range(len(lowest)), key=lowest.__getitem__)]
 
     def _cut(self, pairs: Int64Array) -> Iterator[Int64Array]:
-        """Cut pairs into parts; a part whose documents take too much memory is halved."""
+        """Cut pairs into batches; a batch whose documents take too much memory is halved."""
         for start in range(0, len(pairs), VERIFIED_AT_ONCE):
-            parts = [pairs[start : start + VERIFIED_AT_ONCE]]
-            while parts:
-                part = parts.pop()
-                middle = len(part) // 2
-                if middle and not self.cache.fits(documents_of(part)):
-                    parts += [part[middle:], part[:middle]]
+            batches = [pairs[start : start + VERIFIED_AT_ONCE]]
+            while batches:
+                batch = batches.pop()
+                middle = len(batch) // 2
+                if middle and not self.cache.fits(documents_of(batch)):
+                    batches += [batch[middle:], batch[:middle]]
                 else:
-                    yield part
+                    yield batch
 
     def _read(self, pairs: Int64Array) -> tuple[Int64Array, Ids, StoredDocuments]:
         ids = documents_of(pairs)

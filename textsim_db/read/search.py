@@ -26,7 +26,7 @@ from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.errors import DatabaseError, DocumentError, DocumentNotFound
+from textsim_db.errors import DocumentError, DocumentNotFound
 from textsim_db.files.several_texts import QueryTexts
 from textsim_db.measures.by_name import CONTAINMENT, JACCARD
 from textsim_db.read import statements
@@ -50,13 +50,13 @@ from textsim_db.read.stored_documents import (
 )
 from textsim_db.results import Candidate, Match
 from textsim_db.sketch.exact_prefix import smallest_of
-from textsim_db.sketch.fast_similarity import estimates
 from textsim_db.sketch.fingerprints import passage_shingles
-from textsim_db.sketch.ragged import Parts, Signatures, in_parts, part_only
+from textsim_db.sketch.ragged import Parts, in_parts, part_only
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.guard_lines import elements_apart
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, tokens_of
+from textsim_db.text.tokens import tokens_of
+from textsim_db.text.utf8 import Tokens
 
 QUERIES_AT_ONCE = 500
 """The queries of one round of SQL; a larger number takes more memory."""
@@ -73,31 +73,15 @@ NEAREST_AT_ONCE = 1000
 
 
 class Queries(NamedTuple):
-    """The rows and the signatures of queries, which are compared with stored documents."""
+    """The rows of queries, which are compared with stored documents."""
 
     rows: Rows
-    signatures: Signatures
     guards: Int64Array | None
     form_of: Callable[[int], str]
     """Returns the normal form of a query by its number."""
 
 
-class Searched(NamedTuple):
-    """A text, and what a search for it has found."""
-
-    tokens: Tokens
-    """The words of the text."""
-    candidates: CandidateRows
-    """The documents that were compared with the text."""
-    matches: list[Match]
-    """The candidates that match, best first."""
-
-
 def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
-    return search_text(store, text, criterion).matches
-
-
-def search_text(store: Store, text: str, criterion: Criterion) -> Searched:
     store = _at_threshold(store, criterion)
     parts = part_only(criterion.part)
     sketches = _sketch_one(store, text, criterion.language, parts)
@@ -108,7 +92,7 @@ def search_text(store: Store, text: str, criterion: Criterion) -> Searched:
         look_up = _look_up(store, sketches)
     candidates = find_candidates(store, look_up, criterion.language)
     (matches,) = _matches(store, sketches, candidates, criterion)
-    return Searched(sketches.tokens, candidates, matches)
+    return matches
 
 
 def nearest(
@@ -196,7 +180,6 @@ def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
         return []
     queries = Queries(
         document.rows(criterion.measure.of_shingles),
-        signatures,
         document.guards,
         lambda _: forms_of_rows(store, [stored])[0],
     )
@@ -298,7 +281,7 @@ def _matches(
         store.corpus.config.shingle,
         criterion.measure.of_shingles,
     )
-    queries = Queries(rows, sketches.signatures, sketches.guards, sketches.tokens.form_of)
+    queries = Queries(rows, sketches.guards, sketches.tokens.form_of)
     return _verified(queries, candidates, documents, criterion, most)
 
 
@@ -311,17 +294,16 @@ def _verified(
 ) -> list[list[Match]]:
     rows = concatenated(queries.rows, documents.rows(criterion.measure.of_shingles))
     left, right = candidates.queries, candidates.documents
-    count = len(queries.signatures.sizes)
+    count = len(queries.rows.shingle_counts)
     values = values_of_pairs(criterion, rows, left, right + count)
     accepted = criterion.accepted(values)
     if most is not None and len(values) > most:
         accepted &= values >= np.partition(values, -most)[-most]
     if not accepted.all():
         left, right, values = left[accepted], right[accepted], values[accepted]
-    shares = _estimates(queries.signatures, documents, left, right)
     matches: list[list[Match]] = [[] for _ in range(count)]
     differs = _differs(queries, documents, left, right)
-    columns = (left.tolist(), right.tolist(), values.tolist(), shares, differs)
+    columns = (left.tolist(), right.tolist(), values.tolist(), differs)
     for number, document, *fields in zip(*columns, strict=True):
         matches[number].append(Match(documents.keys[document], *fields))
     sign = 1 if criterion.measure.is_distance else -1
@@ -344,23 +326,6 @@ def _differs(
         words = queries.form_of(int(left[place])).split(), form.split()
         differs[place] = tuple(elements_apart(*words, config.guard_rules))
     return differs
-
-
-def _estimates(
-    signatures: Signatures, documents: StoredDocuments, left: Numbers, right: Numbers
-) -> list[float] | list[None]:
-    """Return the similarities that signatures suggest; None in an exact corpus."""
-    if documents.config.is_exact:
-        return [None] * len(left)
-    num_hashes = documents.config.num_hashes
-    # The signatures of documents without shingles are empty, but such documents have no candidates.
-    own = signatures.values.reshape(-1, num_hashes)[signatures.offsets[left] // num_hashes]
-    others = documents.signatures(right)
-    if not others.sizes.all():
-        damaged = documents.keys[right[others.sizes.argmin()]]
-        raise DatabaseError(f'the signature of document "{damaged}" is empty: run textsim check')
-    shares: list[float] = estimates(own, others.values.reshape(-1, num_hashes)).tolist()
-    return shares
 
 
 def _at_threshold(store: Store, criterion: Criterion) -> Store:

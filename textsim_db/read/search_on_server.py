@@ -39,17 +39,15 @@ def query(
     store: Store, text: str, threshold: float | None, most: int | None, scope: str | None
 ) -> list[Match]:
     to_bytes(text)
-    name = store.corpus.name
-    return _matches(
-        store, statements.QUERY_ON_SERVER, [name, text, name, text, threshold, most, scope]
-    )
+    parameters = [store.corpus.name, text, threshold, most, scope]
+    return _matches(store, statements.QUERY_ON_SERVER, parameters)
 
 
 def nearest(store: Store, text: str, count: int, scope: str | None) -> list[Match]:
     """Return the documents that are most similar to a text, best first."""
     to_bytes(text)
-    name = store.corpus.name
-    return _matches(store, statements.NEAREST_ON_SERVER, [name, text, name, text, count, scope])
+    parameters = [store.corpus.name, text, count, scope]
+    return _matches(store, statements.NEAREST_ON_SERVER, parameters)
 
 
 def check_nearest(store: Store, scope: str | None) -> None:
@@ -69,7 +67,7 @@ def neighbours(store: Store, key: str, threshold: float | None, most: int | None
     """Return the matches of an indexed document, without itself; raises DocumentNotFound."""
     if not read_rows(store.engine, store.corpus.statement(statements.HAS_DOCUMENT), [key])[0][0]:
         raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key}"')
-    parameters = [key, store.corpus.name, key, threshold, most]
+    parameters = [store.corpus.name, key, threshold, most]
     return _matches(store, statements.NEIGHBOURS_ON_SERVER, parameters)
 
 
@@ -111,9 +109,5 @@ def has_words(store: Store, text: str) -> bool:
 
 
 def _matches(store: Store, statement: LiteralString, parameters: Sequence[object]) -> list[Match]:
-    rows = read_rows(store.engine, store.corpus.statement(statement), parameters)
-    is_exact = store.corpus.config.is_exact
-    return [
-        Match(key, similarity, None if is_exact else share, tuple(differs))
-        for key, similarity, share, differs in rows
-    ]
+    rows = read_rows(store.engine, statement, parameters)
+    return [Match(key, similarity, tuple(differs)) for key, similarity, differs in rows]

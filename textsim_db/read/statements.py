@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final, LiteralString
 
-_WORDS: Final[LiteralString] = """d.id, d.key, d.shingle_count,
+TO_COMPARE: Final[LiteralString] = """d.id, d.key, d.shingle_count,
     pg_catalog.array_send(d.word_ids), d.normal_form, d.part, d.guard"""
 """The columns that StoredDocuments needs to compare words."""
-FIELDS: Final[LiteralString] = f"{_WORDS}, pg_catalog.array_send(d.signature)"
+FIELDS: Final[LiteralString] = f"{TO_COMPARE}, pg_catalog.array_send(d.signature)"
 """The columns that StoredDocuments needs to compare words and signatures."""
 
 # Snapshots.
@@ -34,7 +34,7 @@ WHERE textsim._is_candidate(c.shared, d.shingle_count, %s, %s){alive}
 def _candidates_of_one(table: LiteralString, column: LiteralString) -> LiteralString:
     """Return the statement that finds the documents with one of some values of a table."""
     return f"""
-SELECT {FIELDS}
+SELECT {TO_COMPARE}
 FROM (
     SELECT b.document_id
     FROM pg_catalog.unnest(%s::integer[]) q (value)
@@ -50,7 +50,7 @@ def _of_many(pairs: LiteralString) -> LiteralString:
     """Return the statement that finds the documents of many queries; pairs: their ids and queries."""
     return f"""
 /* textsim-db: candidates of many texts in corpus {{id}} */
-SELECT {FIELDS}, pg_catalog.array_send(c.queries)
+SELECT {TO_COMPARE}, pg_catalog.array_send(c.queries)
 FROM (
     SELECT p.document_id, pg_catalog.array_agg(p.query) AS queries
     FROM ({pairs}
@@ -78,7 +78,7 @@ PASSAGE_CANDIDATES_OF_MANY: Final = _candidates_of_many("{passage}", "fingerprin
 # In an exact corpus, the first count keeps documents that share enough rows with any size, and then the
 # sizes of both decide.
 EXACT_CANDIDATES_OF_ONE: Final[LiteralString] = f"""
-SELECT {FIELDS}
+SELECT {TO_COMPARE}
 FROM (
     SELECT b.document_id, count(*) AS shared
     FROM pg_catalog.unnest(%s::integer[]) q (bucket)
@@ -99,16 +99,12 @@ EXACT_CANDIDATES_OF_MANY: Final = _of_many("""
         JOIN {document} e ON e.id = s.document_id
         WHERE textsim._is_candidate(
             s.shared, e.shingle_count, (%s::integer[])[s.query + 1], %s)""")
-# Texts of one template share their buckets, and most have guards of their own. So if few documents have
-# the guard of a query, they are looked for in its buckets, instead of all documents of the buckets.
 CANDIDATES_FOR_MERGES: Final = _of_many("""
         SELECT s.document_id, s.query
         FROM (
             SELECT b.document_id, q.query, count(*) AS shared
             FROM (
-                SELECT g.guard, array(
-                    SELECT m.id FROM {document} m WHERE m.guard = g.guard
-                    LIMIT textsim._most_mates() + 1) AS mates
+                SELECT g.guard, textsim._mates_{id}(g.guard) AS mates
                 FROM (SELECT DISTINCT unnest(%s::bigint[]) AS guard) g
                 OFFSET 0
             ) g
@@ -118,11 +114,10 @@ CANDIDATES_FOR_MERGES: Final = _of_many("""
             ) q ON q.guard = g.guard
             CROSS JOIN LATERAL (
                 SELECT r.document_id FROM {band} r
-                WHERE r.bucket = q.bucket AND cardinality(g.mates) > textsim._most_mates()
+                WHERE r.bucket = q.bucket AND g.mates IS NULL
                 UNION ALL
                 SELECT r.document_id FROM {band} r
                 WHERE r.bucket = q.bucket AND r.document_id = ANY (g.mates)
-                    AND cardinality(g.mates) <= textsim._most_mates()
             ) b
             GROUP BY b.document_id, q.query
         ) s
@@ -136,7 +131,7 @@ OF_PART: Final[LiteralString] = " AND d.part = %s"
 COMPARES_ALL: Final[LiteralString] = "SELECT textsim._compares_all({id}, textsim._part(%s))"
 NEAREST_CANDIDATES: Final[LiteralString] = f"""
 /* textsim-db: documents of corpus {{id}} that may be nearest */
-SELECT {FIELDS}, k.most_similar
+SELECT {TO_COMPARE}, k.most_similar
 FROM (
     SELECT n.key, n.most_similar
     FROM textsim._candidates_{{id}}(%s, %s, NULL, NULL, %s, %s, NULL, NULL) n
@@ -263,7 +258,7 @@ GROUP BY x.document_id
 """
 DOCUMENTS_OF_IDS: Final[LiteralString] = f"""
 /* textsim-db: pairs of corpus {{id}}: documents */
-SELECT {_WORDS} FROM {{document}} d WHERE d.id = ANY (%s::integer[])
+SELECT {TO_COMPARE} FROM {{document}} d WHERE d.id = ANY (%s::integer[])
 """
 SIGNATURES_OF_IDS: Final[LiteralString] = """
 /* textsim-db: clusters of corpus {id}: signatures */
@@ -365,7 +360,7 @@ SELECT d.key, d.language, d.scope, d.source_id FROM {document} d WHERE d.key = A
 """
 DOCUMENTS_OF_KEYS: Final[LiteralString] = f"""
 /* textsim-db: documents of corpus {{id}} by their keys */
-SELECT {_WORDS} FROM {{document}} d WHERE d.key = ANY (%s){{alive}}
+SELECT {TO_COMPARE} FROM {{document}} d WHERE d.key = ANY (%s){{alive}}
 """
 
 # Members of a cluster, to compare.
@@ -376,30 +371,17 @@ SELECT id, key, pg_catalog.array_send(word_ids), normal_form FROM {document} WHE
 """
 IDS_OF_MEMBERS: Final[LiteralString] = "SELECT id FROM {document} WHERE key = ANY (%s)"
 
-# Similarities that the server computes. The share of equal values is divided as Python divides it.
+# Searches that the server computes.
 
-SHARE: Final[LiteralString] = """
-    (SELECT count(*) FILTER (WHERE u.a = u.b)::double precision / count(*)
-        FROM ROWS FROM (pg_catalog.unnest(q.signature), pg_catalog.unnest(d.signature)) u (a, b))
-"""
-QUERY_ON_SERVER: Final[LiteralString] = f"""
-WITH q AS MATERIALIZED (SELECT textsim.signature(%s, %s) AS signature)
-SELECT m.key, m.similarity, {SHARE}, m.differs
-FROM q, textsim.matches(%s, %s, %s, %s, scope => %s) WITH ORDINALITY m
-JOIN {{document}} d ON d.key = m.key ORDER BY m.ordinality
-"""
-NEAREST_ON_SERVER: Final[LiteralString] = f"""
-WITH q AS MATERIALIZED (SELECT textsim.signature(%s, %s) AS signature)
-SELECT m.key, m.similarity, {SHARE}, m.differs
-FROM q, textsim.nearest(%s, %s, %s, scope => %s) WITH ORDINALITY m
-JOIN {{document}} d ON d.key = m.key ORDER BY m.ordinality
-"""
-NEIGHBOURS_ON_SERVER: Final[LiteralString] = f"""
-SELECT m.key, m.similarity, {SHARE}, m.differs
-FROM (SELECT o.signature FROM {{document}} o WHERE o.key = %s) q (signature),
-    textsim.neighbours(%s, %s, %s, %s) WITH ORDINALITY m
-JOIN {{document}} d ON d.key = m.key ORDER BY m.ordinality
-"""
+QUERY_ON_SERVER: Final[LiteralString] = (
+    "SELECT m.key, m.similarity, m.differs FROM textsim.matches(%s, %s, %s, %s, scope => %s) m"
+)
+NEAREST_ON_SERVER: Final[LiteralString] = (
+    "SELECT m.key, m.similarity, m.differs FROM textsim.nearest(%s, %s, %s, scope => %s) m"
+)
+NEIGHBOURS_ON_SERVER: Final[LiteralString] = (
+    "SELECT m.key, m.similarity, m.differs FROM textsim.neighbours(%s, %s, %s, %s) m"
+)
 DISTINCT_ON_SERVER: Final[LiteralString] = """
 SELECT r.key, r.rank, r.copies FROM textsim.distinct_of(%s, %s, %s, %s, %s, %s) r ORDER BY r.rank
 """

@@ -22,8 +22,8 @@ from textsim_db.read import statements
 from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.ragged import Parts, Signatures
 from textsim_db.text.hashing import SPREAD, enter, find, hash_table, is_taken, number_at
-from textsim_db.text.tokens import Tokens, tokens_of
-from textsim_db.text.utf8 import Utf8, concatenate, copy_span
+from textsim_db.text.tokens import tokens_of
+from textsim_db.text.utf8 import Tokens, Utf8, concatenate, copy_span
 
 _SPACE = 0x20
 
@@ -182,8 +182,8 @@ class StoredDocuments:
     def signatures(self, numbers: npt.NDArray[np.int64]) -> Signatures:
         """Return the signatures of documents by number; raises DatabaseError for a damaged one."""
         chosen = numbers.tolist()
-        parts = [self._rows[i][7] for i in chosen]
-        return load_signatures(parts, [self.keys[i] for i in chosen], self.config)
+        values = [self._rows[i][7] for i in chosen]
+        return load_signatures(values, [self.keys[i] for i in chosen], self.config)
 
 
 def rows_of_tokens(

@@ -1,4 +1,4 @@
-"""results: the objects that searches and writes return. Knows no database."""
+"""results: the objects that searches, writes and reports return. Knows no database."""
 
 from textsim_db.results.quotations import (
     Quotation as Quotation,
@@ -37,7 +37,6 @@ from textsim_db.results.rows import (
     MergeReport as MergeReport,
     Outcome as Outcome,
     Pair as Pair,
-    PartialMatch as PartialMatch,
     Passage as Passage,
     PassageList as PassageList,
     QueryMatch as QueryMatch,
@@ -47,8 +46,6 @@ from textsim_db.results.rows import (
     Unmerged as Unmerged,
 )
 from textsim_db.results.states import (
-    IDLE as IDLE,
-    Activity as Activity,
     CorpusSummary as CorpusSummary,
     Drift as Drift,
     Failure as Failure,

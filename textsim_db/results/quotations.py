@@ -1,4 +1,4 @@
-"""The verdict on a quotation: whether it stands in a source, where, and what differs."""
+"""The verdict on a quotation: whether it stands in a document, where, and what differs."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class QuotedPiece(NamedTuple):
     """The characters of the quotation before the piece."""
     end: int
     """The characters of the quotation up to the end of the piece."""
-    source_start: int | None = None
-    """The characters of the source before the place; None if the source is a stored document."""
-    source_end: int | None = None
-    """The characters of the source up to the end of the place; None as for source_start."""
+    document_start: int | None = None
+    """The characters of the document before the place; None if it is stored in a corpus."""
+    document_end: int | None = None
+    """The characters of the document up to the end of the place; None as for document_start."""
 
 
 class QuotationDifference(NamedTuple):
@@ -55,7 +55,7 @@ class Quotation(NamedTuple):
     verdict: QuotationVerdict
     """One of exact, pieces, altered and absent."""
     key: str | int | None = None
-    """The document in which the quotation stands; None if it is absent, or if there is one source."""
+    """The document in which the quotation stands; None if it is absent, or if there is one document."""
     share: float | None = None
     """1 - edits / words of the quotation: 1.0 if it is unaltered, 0.7 or more; None if it is absent."""
     pieces: tuple[QuotedPiece, ...] = ()

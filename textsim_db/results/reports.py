@@ -314,7 +314,7 @@ class ChangeReport:
     @property
     def summary(self) -> str:
         """The counts as a phrase, such as "2 added, 1 removed"."""
-        parts = {
+        counts = {
             "added": self.added,
             "replaced": self.replaced,
             "removed": self.removed,
@@ -324,7 +324,9 @@ class ChangeReport:
             "given clusters anew": self.mended,
             "set aside": len(self.refused),
         }
-        return ", ".join(f"{n:,} {outcome}" for outcome, n in parts.items() if n) or "nothing to do"
+        return (
+            ", ".join(f"{n:,} {outcome}" for outcome, n in counts.items() if n) or "nothing to do"
+        )
 
     def include(self, other: ChangeReport) -> None:
         """Add the counts and refusals of another report."""

@@ -185,8 +185,6 @@ class Match(NamedTuple):
     """The key of the document."""
     similarity: float
     """The exact value of the measure, by default the Jaccard similarity."""
-    estimate: float | None
-    """The share of equal values in the two signatures; None in an exact corpus."""
     differs: tuple[str, ...] = ()
     """The guards of the corpus that differ, so that the two are never merged."""
 
@@ -270,17 +268,6 @@ class PassageList(ResultList[Passage]):
         super().__init__(passages)
         self.common = list(common)
         """The runs whose parts are in very many documents, or in more than max_documents."""
-
-
-class PartialMatch(NamedTuple):
-    """A document that contains a text, or a part of it."""
-
-    key: str
-    """The key of the document."""
-    similarity: float
-    """The exact share of the shingles of the text that the document has, 0 to 1."""
-    longest: int
-    """The words of the longest passage that both share; 0 if they share only shorter runs."""
 
 
 class Contamination(NamedTuple):

@@ -62,6 +62,16 @@ class Status(NamedTuple):
     """Whether `indexed` is an estimate: above ten thousand documents."""
     notes: list[str]
     """The tables that a worker compares with their documents, such as after a restore, and why."""
+    lag: float | None
+    """Seconds since the oldest pending change, by the server's clock; None if none is pending."""
+    cluster_lag: float | None
+    """Seconds since the first change that the tracked clusters lack; None if they lack none."""
+    written: int
+    """The documents that all clients have written so far.
+
+    The server counts them with a delay of a second, and starts at 0 after a crash or a rebuild. Two
+    readings give a rate.
+    """
 
 
 class ScopeStatus(NamedTuple):
@@ -72,21 +82,6 @@ class ScopeStatus(NamedTuple):
     """The documents in the index."""
     as_text: int
     """The documents among them whose words wait for ids."""
-
-
-class Activity(NamedTuple):
-    """How far a corpus is behind its tables, and how many documents were written."""
-
-    lag: float | None
-    """Seconds since the oldest pending change, by the server's clock; None if none is pending."""
-    written: int
-    """The documents that all clients have written so far.
-
-    The server counts them with a delay of a second, and starts at 0 after a crash or a rebuild. Two
-    readings give a rate.
-    """
-    cluster_lag: float | None
-    """Seconds since the first change that the tracked clusters lack; None if they lack none."""
 
 
 class WorkerState(NamedTuple):

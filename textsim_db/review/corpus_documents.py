@@ -24,7 +24,7 @@ from textsim_db.measures.word_diff import ShownText
 from textsim_db.read import list_pairs, search, statements, stored_documents
 from textsim_db.read.stored_documents import Traits, forms_of_rows
 from textsim_db.results import Inspection, Pair, Source
-from textsim_db.review.reviewed import JudgementStore, NextCommand
+from textsim_db.review.rendering import NextCommand
 from textsim_db.review.reviewed_clusters import StoredClusters
 from textsim_db.sync import sources as attached_tables
 from textsim_db.sync.shown_texts import shown_texts
@@ -69,7 +69,7 @@ class CorpusDocuments:
         """source: only the pairs of this table count."""
         self._corpus = corpus
         self._first_id = self._store.corpus.id
-        self.judgement_store: JudgementStore = corpus
+        self.judgement_store = corpus
         # Raises an error for a threshold out of range.
         criterion = corpus._criterion(JACCARD.name, threshold, None)
         self._criterion = criterion._replace(for_merges=True)
@@ -107,7 +107,7 @@ class CorpusDocuments:
     def count(self) -> int:
         if self._source_id is None:
             return len(self._corpus)
-        return self._corpus._current.read(attached_tables.count_documents, self._source_id)[0]
+        return self._corpus._current.call(attached_tables.count_documents, self._source_id)[0]
 
     def random_matches(self) -> RandomMatches | None:
         """Return the matches of some documents; None for a table, which may have few of them."""
@@ -117,8 +117,8 @@ class CorpusDocuments:
 
     def pairs(self) -> Generator[Pair[str], None, None]:
         with closing(self._pairs) as pairs:
-            for part in cut(pairs, _PAIRS_AT_ONCE, lambda _: 0):
-                yield from self._of_source(part)
+            for batch in cut(pairs, _PAIRS_AT_ONCE, lambda _: 0):
+                yield from self._of_source(batch)
 
     def _of_source(self, pairs: list[Pair[str]]) -> list[Pair[str]]:
         if self._source_id is None:
@@ -128,11 +128,11 @@ class CorpusDocuments:
         return [pair for pair in pairs if pair.a in own and pair.b in own]
 
     def traits(self, keys: list[str]) -> dict[str, Traits]:
-        return self._corpus._current.read(stored_documents.traits, _possible(keys))
+        return self._corpus._current.call(stored_documents.traits, _possible(keys))
 
     def texts(self, keys: list[str]) -> dict[str, ShownText]:
         """Return the texts of the documents that exist: those of attached tables in the original."""
-        return self._corpus._current.read(shown_texts, _possible(keys))
+        return self._corpus._current.call(shown_texts, _possible(keys))
 
     def stored_clusters(self) -> StoredClusters | None:
         """Return the stored clusters; None for a table, whose clusters may have other documents."""
@@ -142,8 +142,10 @@ class CorpusDocuments:
         return StoredClusters(self._corpus, linkage)
 
     def inspect(self, keys: list[str]) -> Inspection | None:
-        (inspection,) = self._corpus.inspect_keys([keys])
-        return inspection
+        from textsim_db.read.list_clusters import inspect_keys
+
+        threshold = self._corpus.config.threshold
+        return self._corpus._current.search(inspect_keys, keys, threshold)
 
     def commands(self, threshold: float) -> list[NextCommand]:
         name, number = shlex.quote(self._corpus.name), f"{threshold:.2f}"

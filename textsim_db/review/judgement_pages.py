@@ -85,7 +85,7 @@ class JudgementPages:
 
     def _take_in(self, content_type: str, body: bytes) -> Response:
         self._site.check_writable()
-        fields = _parts(content_type, body)
+        fields = _form_fields(content_type, body)
         name, data = fields.get("file", ("", b""))
         ending = Path(name).suffix.lower()
         if ending not in _KINDS:
@@ -112,10 +112,10 @@ class JudgementPages:
         ]
 
 
-def _parts(content_type: str, body: bytes) -> dict[str, tuple[str, bytes]]:
+def _form_fields(content_type: str, body: bytes) -> dict[str, tuple[str, bytes]]:
     """Return the file name and the contents of each field of a form with files.
 
-    RFC 7578. A field is cut out as bytes: a reader of mail would also read parts inside of its parts.
+    RFC 7578. A field is cut out as bytes: a reader of mail would also read fields inside of a field.
     """
     boundary = _header(f"Content-Type: {content_type}".encode("latin-1", "replace")).get_boundary()
     if not content_type.startswith("multipart/form-data") or not boundary:
@@ -124,10 +124,10 @@ def _parts(content_type: str, body: bytes) -> dict[str, tuple[str, bytes]]:
     pieces = (b"\r\n" + body).split(f"\r\n--{boundary}".encode("latin-1", "replace"), _MOST_FIELDS)
     for piece in pieces[1:]:
         head, _, data = piece.partition(b"\r\n\r\n")
-        part = _header(head[:_MOST_HEAD_BYTES].lstrip())
-        name = part.get_param("name", header="content-disposition")
+        header = _header(head[:_MOST_HEAD_BYTES].lstrip())
+        name = header.get_param("name", header="content-disposition")
         if isinstance(name, str):
-            fields[name] = part.get_filename() or "", data
+            fields[name] = header.get_filename() or "", data
     return fields
 
 

@@ -138,8 +138,8 @@ class Pairs:
     @cached_property
     def all_links(self) -> Links:
         """The links that connect documents at any threshold, the most similar first."""
-        parts = [self.links] if len(self) == len(self.links.left) else [self.forest, self.links]
-        left, right, similarity = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        links = [self.links] if len(self) == len(self.links.left) else [self.forest, self.links]
+        left, right, similarity = (np.concatenate(columns) for columns in zip(*links, strict=True))
         order = np.argsort(-similarity, kind="stable")
         return Links(left[order], right[order], similarity[order])
 

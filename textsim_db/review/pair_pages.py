@@ -21,10 +21,10 @@ from textsim_db.measures.explanation import warning
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.results import Judgement, Pair
 from textsim_db.review.pair_arrays import Column, Pairs
-from textsim_db.review.reviewed import Judgements
 from textsim_db.review.side_by_side import compare_texts
 from textsim_db.review.site import (
     ON_A_PAGE,
+    Judgements,
     Site,
     finite,
     form_of,
@@ -222,9 +222,9 @@ class PairList:
             yield from pairs
             return
         searched = islice(pairs, MOST_READ)
-        while part := list(islice(searched, _READ_AT_ONCE)):
-            texts = self._texts_of(sorted({key for _, pair in part for key in pair[:2]}))
-            yield from (each for each in part if self._has_text(each[1], texts))
+        while batch := list(islice(searched, _READ_AT_ONCE)):
+            texts = self._texts_of(sorted({key for _, pair in batch for key in pair[:2]}))
+            yield from (each for each in batch if self._has_text(each[1], texts))
 
     def _has_text(self, pair: Pair[str], texts: Mapping[str, ShownText]) -> bool:
         wanted = self._choice.text.casefold()

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 
 from textsim_db.errors import shown
+from textsim_db.results import Judgement
 from textsim_db.results.numbers_as_text import count
-from textsim_db.review.reviewed import mark
 from textsim_db.review.side_by_side import visible
 
 FOLDER = Path(__file__).parent
+
+
+class NextCommand(NamedTuple):
+    purpose: str
+    command: str
+    effect: str
+    """When to choose it, and what it changes, in sentences."""
+
+
+def mark(judgement: Judgement | None) -> str:
+    """Return what a form carries to say which judgement its user saw."""
+    return "" if judgement is None else f"{judgement.verdict} {judgement.judged_at.isoformat()}"
 
 
 def shown_threshold(value: float) -> str:
@@ -25,7 +37,7 @@ def _similarity(value: float) -> str:
     return "0.999" if 0.9995 <= value < 1 else f"{value:.3f}"
 
 
-def _part(place: float) -> str:
+def _position(place: float) -> str:
     """Return a place in a picture, whose width or height is 1."""
     return f"{100 * place:.2f}%"
 
@@ -54,7 +66,7 @@ TEMPLATES = jinja2.Environment(
 TEMPLATES.filters |= {
     "shown": shown, "similarity": _similarity, "count": count, "time": _time, "percent": _percent,
     "mark": mark,
-    "interval": _interval, "threshold": shown_threshold, "part": _part,
+    "interval": _interval, "threshold": shown_threshold, "position": _position,
     "visible": visible,
 }  # fmt: skip
 

@@ -26,11 +26,25 @@ from textsim_db.files.several_files import RecordFiles
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.read.stored_documents import Traits
 from textsim_db.results import Inspection, Judgement, Pair
-from textsim_db.review.reviewed import JudgedPair, NextCommand
+from textsim_db.review.rendering import NextCommand
 from textsim_db.settings.named_values import VerdictName
 
 _MOST_NOTE = 10_000
 """The bytes of a note, as in a corpus."""
+
+JudgedPair = (
+    tuple[str, str, VerdictName, str | None, str | None, float | None]
+    | tuple[
+        str,
+        str,
+        VerdictName,
+        str | None,
+        str | None,
+        float | None,
+        tuple[str | None, str | None] | None,
+    ]
+)
+"""Two keys, the verdict, the note, the source, the confidence, and the hashes of the texts."""
 
 JudgementsOfPairs = dict[tuple[str, str], Judgement]
 

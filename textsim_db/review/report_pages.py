@@ -51,7 +51,7 @@ def comparison_page(explanation: Explanation, a: str, b: str) -> str:
         "comparison.html",
         title=f"{a} and {b}",
         names=(a, b),
-        parts=explanation.parts,
+        diff=explanation.diff,
         warning=warning(explanation.distinctions),
         measures=measure_rows(explanation),
     )

@@ -28,9 +28,8 @@ from textsim_db.review.judgement_pages import JudgementPages
 from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.pair_pages import PairPages
 from textsim_db.review.rendering import FOLDER
-from textsim_db.review.reviewed import Reviewed
 from textsim_db.review.site import Site
-from textsim_db.review.survey import Survey
+from textsim_db.review.survey import Reviewed, Survey
 
 _READING = ("GET", "HEAD")
 _HEADERS = {

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from textsim_db.errors import MeasureError
 from textsim_db.measures.word_diff import (
     Change,
-    Part,
+    DiffRun,
     ShownText,
     differences,
     written,
@@ -23,7 +23,7 @@ _MOST_READ = 400_000
 _MOST_OF_EXCERPT = 4_000
 """The characters of a document that a list compares."""
 _OF_EXCERPT = 90
-"""The characters of a part of an excerpt."""
+"""The characters of a run of words in an excerpt."""
 _HIDING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _LONGEST_UNFOLDED = 600
 """Equal words of more characters are folded, except for some at both ends."""
@@ -67,37 +67,35 @@ def compare_texts(a: ShownText, b: ShownText) -> Comparison:
     is_cut = max(len(one), len(other)) > _MOST_WORDS or max(len(a.text), len(b.text)) > _MOST_READ
     one, other = one[:_MOST_WORDS], other[:_MOST_WORDS]
     try:
-        parts, distinctions = differences(one, other)
+        diff, distinctions = differences(one, other)
     except MeasureError:
-        part = Part(
+        run = DiffRun(
             Change.CHANGED, *("".join(token.text for token in side) for side in (one, other))
         )
-        return Comparison(_runs([part], "a"), _runs([part], "b"), [], is_cut, False)
-    return Comparison(_runs(parts, "a"), _runs(parts, "b"), distinctions, is_cut, True)
+        return Comparison(_runs([run], "a"), _runs([run], "b"), [], is_cut, False)
+    return Comparison(_runs(diff, "a"), _runs(diff, "b"), distinctions, is_cut, True)
 
 
 def summary(a: ShownText, b: ShownText) -> Summary:
     """Return the first difference of two texts with some words before and after it, for a list."""
     begins = [each.begin(_MOST_OF_EXCERPT) for each in (a, b)]
-    parts, distinctions = differences(*(begin.words() for begin in begins))
+    diff, distinctions = differences(*(begin.words() for begin in begins))
     is_whole = begins == [a, b]
-    return Summary(_excerpt(parts), distinctions if is_whole else [])
+    return Summary(_excerpt(diff), distinctions if is_whole else [])
 
 
-def _excerpt(parts: list[Part]) -> list[tuple[Change, str]]:
-    first = next((i for i, part in enumerate(parts) if part.change is not Change.SAME), None)
+def _excerpt(diff: list[DiffRun]) -> list[tuple[Change, str]]:
+    first = next((i for i, run in enumerate(diff) if run.change is not Change.SAME), None)
     if first is None:
-        return [
-            (part.change, visible(_begin(_line(part.a), 2 * _OF_EXCERPT))) for part in parts[:1]
-        ]
+        return [(run.change, visible(_begin(_line(run.a), 2 * _OF_EXCERPT))) for run in diff[:1]]
     shown: list[tuple[Change, str]] = []
-    for i, (change, one, other) in enumerate(parts[: first + 2]):
+    for i, (change, one, other) in enumerate(diff[: first + 2]):
         if change is Change.SAME:
             shown.append((change, _end(_line(one)) if i < first else _begin(_line(one))))
         else:
             shown += [(Change.REMOVED, _begin(_line(one)))] if one else []
             shown += [(Change.ADDED, _begin(_line(other)))] if other else []
-    if len(parts) > first + 2 and not shown[-1][1].endswith("…"):
+    if len(diff) > first + 2 and not shown[-1][1].endswith("…"):
         shown.append((Change.SAME, "…"))
     return [(change, visible(text)) for change, text in shown]
 
@@ -129,13 +127,13 @@ def _end(text: str) -> str:
     return f"… {text[start_of_end(text, _OF_EXCERPT) :]}"
 
 
-def _runs(parts: Iterable[Part], side: str) -> list[Run]:
+def _runs(diff: Iterable[DiffRun], side: str) -> list[Run]:
     runs = []
-    for part in parts:
-        text = getattr(part, side)
+    for run in diff:
+        text = getattr(run, side)
         # The space after a different word is no difference.
-        words = text if part.change is Change.SAME else text.rstrip()
-        runs += [_run(part.change is Change.SAME, words)] if words else []
+        words = text if run.change is Change.SAME else text.rstrip()
+        runs += [_run(run.change is Change.SAME, words)] if words else []
         runs += [_run(True, text[len(words) :])] if len(words) < len(text) else []
     return runs
 

@@ -1,35 +1,118 @@
-"""Site: what all pages share: the reviewed documents and their clusters."""
+"""Site: what all pages share: the documents, their clusters, and what is judged on the pages."""
 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from textsim_db.errors import DocumentNotFound, shown
+from textsim_db.corpus import Corpus
+from textsim_db.errors import DocumentNotFound, JudgementExists, shown
 from textsim_db.measures.word_diff import ShownText
-from textsim_db.results import Pair
+from textsim_db.results import Judgement, Pair
 from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs, suspicious
-from textsim_db.review.rendering import render
-from textsim_db.review.reviewed import Judgements, Judging, Reviewed
+from textsim_db.review.rendering import mark, render
+from textsim_db.review.report_documents import JudgementFile
 from textsim_db.review.reviewed_clusters import ChainClusters, Judged, StoredClusters
 from textsim_db.review.side_by_side import Summary, begin_of, summary
-from textsim_db.review.survey import Survey
+from textsim_db.review.survey import Reviewed, Survey
+from textsim_db.settings.named_values import VerdictName
 
 ON_A_PAGE = 25
 _MOST_FORM_BYTES = 64_000
 """The bytes of a form; a note has up to 10,000."""
+_MOST_UNDONE = 1000
+"""The judgements that can be taken back."""
 _MOST_CLUSTERINGS = 4
 """The thresholds whose clusters are kept in memory."""
 
 
 Clusters = ChainClusters | StoredClusters
 """The clusters of the pages, the largest first."""
+
+
+Judgements = dict[tuple[str, str], Judgement]
+"""Judgements by their two keys."""
+
+JudgementStore = Corpus | JudgementFile
+"""Stores judgements of pairs."""
+
+
+class Done(NamedTuple):
+    """A judgement that was recorded here."""
+
+    before: Judgement | None
+    """The judgement that it replaced."""
+    now: Judgement
+
+
+class Judging:
+    """Records the judgements of the pages of one server, and takes them back, the last one first."""
+
+    def __init__(self, store: JudgementStore) -> None:
+        self._store = store
+        self._done: list[Done] = []
+        self._lock = threading.Lock()
+
+    @property
+    def last(self) -> Judgement | None:
+        """The last judgement that was recorded here and was not undone."""
+        return self._done[-1].now if self._done else None
+
+    def all(self) -> Judgements:
+        return {(judgement.a, judgement.b): judgement for judgement in self._store.judgements()}
+
+    def judge(self, a: str, b: str, verdict: VerdictName, note: str | None, seen: str) -> None:
+        """Record a verdict; seen: the mark of the judgement that the user saw.
+
+        Raises JudgementExists if the pair has another judgement by now.
+        """
+        a, b = min(a, b), max(a, b)
+        with self._lock:
+            before = self._checked(a, b, seen)
+            self._store.judge(a, b, verdict, note, replaces=before.verdict if before else None)
+            self._done = [*self._done, Done(before, self.all()[a, b])][-_MOST_UNDONE:]
+
+    def undo(self) -> Judgement | None:
+        """Restore what the last judgement replaced, and return that judgement; None without any.
+
+        Raises JudgementExists if somebody has replaced it since; then it counts as undone.
+        """
+        with self._lock:
+            if not self._done:
+                return None
+            before, now = self._done.pop()
+            self._checked(now.a, now.b, mark(now))
+            if before is None:
+                self._store.unjudge(now.a, now.b)
+            else:
+                restored = (*before[:3], before.note, before.source, before.confidence)
+                self._store.judge_many([(*restored, (before.hash_a, before.hash_b))], replace=True)
+                self._restored(before)
+            return now
+
+    def _restored(self, before: Judgement) -> None:
+        """Let the step that recorded a judgement be undone although the judgement has a new time."""
+        steps = range(len(self._done) - 1, -1, -1)
+        for i in steps:
+            if self._done[i].now == before:
+                stored = self.all()[before.a, before.b]
+                self._done[i] = self._done[i]._replace(now=stored)
+
+    def _checked(self, a: str, b: str, seen: str) -> Judgement | None:
+        """Return the judgement of a pair, if it is the one that the user saw."""
+        stored = self.all().get((a, b))
+        if mark(stored) != seen:
+            state = "removed the judgement" if stored is None else f"judged it {stored.verdict}"
+            by = "somebody" if stored is None else stored.judged_by
+            raise JudgementExists(f"{by} {state} meanwhile; your action was not recorded")
+        return stored
 
 
 class Site:

@@ -13,9 +13,9 @@ from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster.spanning_forest import Forest, Links, joined_links
 from textsim_db.errors import TextsimError
 from textsim_db.results import Pair
-from textsim_db.review.corpus_documents import RandomMatches
+from textsim_db.review.corpus_documents import CorpusDocuments, RandomMatches
 from textsim_db.review.pair_arrays import HUNDREDTHS, Column, Pairs, bins_of
-from textsim_db.review.reviewed import Reviewed
+from textsim_db.review.report_documents import ReportDocuments
 from textsim_db.review.reviewed_clusters import StoredClusters
 from textsim_db.review.side_by_side import compare_texts
 
@@ -23,11 +23,15 @@ MOST_PAIRS = 1_000_000
 """The pairs that are kept to look at; a pair takes 40 bytes."""
 MOST_WARNED = 2_000
 """The pairs nearest to the threshold that are compared word by word, to warn of them."""
-_PART = 50_000
+_LINKED_AT_ONCE = 50_000
 _WARNED_AT_ONCE = 100
 _KEYS_AT_ONCE = 10_000
 _END_PATIENCE = 5
 """Seconds; a large corpus yields its first pair after minutes."""
+
+
+Reviewed = CorpusDocuments | ReportDocuments
+"""The documents that are reviewed, and what people said of them."""
 
 
 class Survey:
@@ -94,7 +98,7 @@ class Survey:
             self._reviewed.traits(pairs.keys[start : start + _KEYS_AT_ONCE])
             for start in range(0, len(pairs.keys), _KEYS_AT_ONCE)
         ]
-        traits_of = {key: each for part in traits for key, each in part.items()}
+        traits_of = {key: each for batch in traits for key, each in batch.items()}
         for name in ("language", "scope"):
             column = Column.of(getattr(traits_of.get(key), name, None) for key in pairs.keys)
             setattr(pairs, f"{name}s", column)
@@ -110,10 +114,10 @@ class Survey:
         warned: list[int] = []
         nearest = pairs.near[:MOST_WARNED].tolist()
         for start in range(0, len(nearest), _WARNED_AT_ONCE):
-            part = nearest[start : start + _WARNED_AT_ONCE]
-            listed = [pairs.pair(number) for number in part]
+            batch = nearest[start : start + _WARNED_AT_ONCE]
+            listed = [pairs.pair(number) for number in batch]
             texts = self._reviewed.texts(sorted({key for pair in listed for key in pair[:2]}))
-            for number, (a, b, _) in zip(part, listed, strict=True):
+            for number, (a, b, _) in zip(batch, listed, strict=True):
                 if self._is_stopped.is_set():
                     break
                 if a in texts and b in texts and compare_texts(texts[a], texts[b]).distinctions:
@@ -133,18 +137,18 @@ def read_pairs(pairs: Iterable[Pair[str]], threshold: float) -> Iterator[int | P
     histogram = np.zeros(HUNDREDTHS + 1, np.int64)
     kept, waiting, count = joined_links([]), list[Links](), 0
     rest = iter(pairs)
-    while part := list(islice(rest, _PART)):
+    while batch := list(islice(rest, _LINKED_AT_ONCE)):
         links = Links(
-            np.array([numbers.setdefault(pair.a, len(numbers)) for pair in part], np.int64),
-            np.array([numbers.setdefault(pair.b, len(numbers)) for pair in part], np.int64),
-            np.array([pair.similarity for pair in part]),
+            np.array([numbers.setdefault(pair.a, len(numbers)) for pair in batch], np.int64),
+            np.array([numbers.setdefault(pair.b, len(numbers)) for pair in batch], np.int64),
+            np.array([pair.similarity for pair in batch]),
         )
         forest.add(links)
         np.add.at(histogram, bins_of(links.similarity), 1)
         waiting.append(links)
-        count += len(part)
+        count += len(batch)
         yield count
-        if len(waiting) * _PART >= MOST_PAIRS:
+        if len(waiting) * _LINKED_AT_ONCE >= MOST_PAIRS:
             kept, waiting = _nearest(joined_links([kept, *waiting]), threshold), []
     kept = _nearest(joined_links([kept, *waiting]), threshold)
     near = np.argsort(np.abs(kept.similarity - threshold), kind="stable")

@@ -86,8 +86,8 @@ class Strata(NamedTuple):
         Cochran, "Sampling Techniques", 1977, theorem 5.3. A stratum whose pairs are all judged adds 0.
         """
         unknown = 1 - judged / np.maximum(self.pairs, judged).clip(1)
-        parts = (self.weights * self.deviations) ** 2 * unknown / judged.clip(1)
-        return float(parts.sum())
+        variances = (self.weights * self.deviations) ** 2 * unknown / judged.clip(1)
+        return float(variances.sum())
 
     def missing(self) -> Int64Array:
         """Return about how many more pairs of each stratum make the interval narrow.

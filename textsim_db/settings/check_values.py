@@ -89,14 +89,14 @@ def check_duration(value: timedelta | str | None, name: str) -> timedelta | None
         return None
     duration = value
     if isinstance(value, str):
-        parts = re.findall(r"\s*([0-9]{1,9}) *([a-z]+?)s?\b\s*", value)
+        amounts = re.findall(r"\s*([0-9]{1,9}) *([a-z]+?)s?\b\s*", value)
         is_complete = re.fullmatch(r"(\s*[0-9]{1,9} *[a-z]+\s*)+", value) is not None
-        if not is_complete or any(unit not in _SECONDS for _, unit in parts):
+        if not is_complete or any(unit not in _SECONDS for _, unit in amounts):
             raise ConfigurationError(
                 f'{name} is {value!r}; expected a time such as "30 days" or "12 hours", in '
                 f"{', '.join(f'{unit}s' for unit in _SECONDS)}"
             )
-        seconds = sum(int(number) * _SECONDS[unit] for number, unit in parts)
+        seconds = sum(int(number) * _SECONDS[unit] for number, unit in amounts)
         duration = timedelta(seconds=min(seconds, 10**13))
     if not isinstance(duration, timedelta):
         raise ConfigurationError(f"{name} is {value!r}; expected a timedelta or a str")

@@ -181,10 +181,9 @@ class CorpusSettings:
     )
     guards: str | Iterable[str] = _setting(
         (),
-        "Never merge texts that differ in one of these: numbers, negations, words, which are those of "
-        "--guard-words, or content, which is all words but fillers, in their order. They still match, "
-        "as siblings.",
-        "numbers,negations,words,content",
+        "Never merge texts that differ in one of these; words are those of --guard-words, and content "
+        "is all words but fillers, in their order. They still match, as siblings.",
+        ",".join(Guard),
         flag="guard",
     )
     guard_words: str | Iterable[str] = _setting(

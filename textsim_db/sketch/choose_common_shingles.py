@@ -14,7 +14,7 @@ from textsim_db.sketch.exact_prefix import CommonValues, common_values
 from textsim_db.sketch.fingerprints import LEFT_OUT, distinct_passage_values
 from textsim_db.sketch.ragged import begins_run
 from textsim_db.text.shingles import find_shingles
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 
 SAMPLE_DOCUMENTS = 50_000
 """The documents of a sample. More documents show rarer shingles, and take memory."""

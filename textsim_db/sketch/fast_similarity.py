@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from textsim_db.base.numba_compiler import (
     HashArray,
@@ -199,16 +198,3 @@ def _smallest_of_all(
         high, _ = hash_folded(a, b, c, folded[j])
         smallest = min(smallest, np.int32(high))
     return np.int64(smallest)
-
-
-def estimates(left: Int16Array, right: Int16Array) -> npt.NDArray[np.float64]:
-    """Return the estimated Jaccard similarity of pairs of signatures: the share of equal values.
-
-    left and right have the shape (pairs, num_hashes). left may have the shape (num_hashes,) to
-    compare one signature with several. The standard error is at most sqrt(s * (1 - s) / num_hashes).
-    A signature holds 16 bits of each value, so a pair that shares nothing has an estimate of 2^-16
-    on average, not 0.
-    """
-    equal = np.add.reduce(left == right, axis=1, dtype=np.int64)
-    shares: npt.NDArray[np.float64] = equal / right.shape[1]
-    return shares

@@ -34,8 +34,7 @@ from textsim_db.sketch.exact_prefix import NO_COMMON, CommonValues, class_of
 from textsim_db.sketch.ragged import Ragged
 from textsim_db.text.hashing import hash_span
 from textsim_db.text.shingles import array_elements, characters
-from textsim_db.text.tokens import Tokens
-from textsim_db.text.utf8 import decode
+from textsim_db.text.utf8 import Tokens, decode
 
 LEFT_OUT = 10
 """Shingles of this class and above are no fingerprints: 1,024 documents of the sample have them. A lower

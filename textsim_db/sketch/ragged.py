@@ -35,7 +35,7 @@ class Ragged(NamedTuple):
     def of(self, document: int) -> npt.NDArray[Any]:
         return self.values[self.offsets[document] : self.offsets[document + 1]]
 
-    def part(self, documents: slice) -> Ragged:
+    def consecutive(self, documents: slice) -> Ragged:
         """Return consecutive documents; the slice has a start and a stop."""
         offsets = self.offsets[documents.start : documents.stop + 1]
         return Ragged(self.values[offsets[0] : offsets[-1]], offsets - offsets[0])
@@ -46,10 +46,10 @@ class Ragged(NamedTuple):
         values = np.empty(offsets[-1], self.values.dtype)
         shifts = self.offsets[:-1][documents] - offsets[:-1]
         for start in range(0, len(documents), _TAKEN_AT_ONCE):
-            part = slice(start, start + _TAKEN_AT_ONCE)
+            chosen = slice(start, start + _TAKEN_AT_ONCE)
             bounds = offsets[start : start + _TAKEN_AT_ONCE + 1]
             places = np.arange(bounds[0], bounds[-1])
-            places += np.repeat(shifts[part], np.diff(bounds))
+            places += np.repeat(shifts[chosen], np.diff(bounds))
             values[bounds[0] : bounds[-1]] = self.values[places]
         return Ragged(values, offsets)
 
@@ -65,7 +65,7 @@ class Ragged(NamedTuple):
 
 
 def offsets_of(sizes: npt.NDArray[np.integer[Any] | np.bool_]) -> Int64Array:
-    """Return the bounds of parts of these sizes, one after another: int64 of shape (parts + 1,)."""
+    """Return the bounds of runs of these sizes, one after another: int64 of shape (runs + 1,)."""
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets
@@ -87,10 +87,10 @@ Signatures = Ragged
 """The signatures of documents, empty for a document with no shingles: int16, or int32 if exact."""
 
 
-def joined(parts: list[Ragged]) -> Ragged:
-    """Return the documents of several parts as one; at least one part."""
-    sizes = np.concatenate([part.sizes for part in parts])
-    return Ragged(np.concatenate([part.values for part in parts]), offsets_of(sizes))
+def joined(several: list[Ragged]) -> Ragged:
+    """Return the documents of several arrays as one; at least one array."""
+    sizes = np.concatenate([each.sizes for each in several])
+    return Ragged(np.concatenate([each.values for each in several]), offsets_of(sizes))
 
 
 def of_arrays(arrays: list[Int64Array]) -> Ragged:

@@ -31,7 +31,8 @@ from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import are_stop_words, are_stop_words_of_languages
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, leave_out, tokenize
+from textsim_db.text.tokens import leave_out, tokenize
+from textsim_db.text.utf8 import Tokens
 from textsim_db.text.word_places import WordPlaces, place_words
 
 GOLDEN_TEXT = (
@@ -158,7 +159,7 @@ def sketch_tokens(
     tokens: Tokens, config: CorpusConfig, parts: Parts = None, needs_fingerprints: bool = True
 ) -> Sketches:
     """Compute the shingles, signatures and buckets of texts from their words."""
-    chunks = [_counts_and_signatures(chunk, config) for chunk in tokens.parts(_BYTES_AT_ONCE)]
+    chunks = [_counts_and_signatures(chunk, config) for chunk in tokens.slices(_BYTES_AT_ONCE)]
     counts, signatures = chunks[0]
     if len(chunks) > 1:
         counts = np.concatenate([counts for counts, _ in chunks])

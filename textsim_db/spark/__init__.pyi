@@ -1,11 +1,7 @@
 from textsim_db.spark.columns import join_key as join_key, split_key as split_key
 from textsim_db.spark.pair_frames import (
     Candidates as Candidates,
-    clusters as clusters,
-    dedupe as dedupe,
-    duplicates as duplicates,
     find_candidates as find_candidates,
-    pairs as pairs,
 )
 from textsim_db.spark.passage_pairs import shared_passages as shared_passages
 from textsim_db.spark.read_corpus import read as read

@@ -230,7 +230,7 @@ def join_key(*columns: str | Column) -> Column:
     """
     slash = F.lit("/")
     first, *others = [_escaped(F.col(c) if isinstance(c, str) else c) for c in columns]
-    return F.concat(first, *(part for other in others for part in (slash, other)))
+    return F.concat(first, *(each for other in others for each in (slash, other)))
 
 
 def split_key(key: str | Column) -> Column:

@@ -24,7 +24,7 @@ from textsim_db.sketch.ragged import (
     numbered,
 )
 from textsim_db.sketch.sketch_texts import sketch_tokens, tokens_without
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 from textsim_db.text.word_places import word_numbers
 
 SCHEMA = "partition int, kind string, data binary"
@@ -87,9 +87,9 @@ def unpack_entries(data: bytes) -> Entries:
     return Entries(buckets, np.frombuffer(data, "<i8", count, _BUCKET_BYTES * count))
 
 
-def joined(parts: list[Entries]) -> Entries:
-    buckets = np.concatenate([np.empty(0, np.uint64), *(part.buckets for part in parts)])
-    numbers = np.concatenate([np.empty(0, np.int64), *(part.numbers for part in parts)])
+def joined(several: list[Entries]) -> Entries:
+    buckets = np.concatenate([np.empty(0, np.uint64), *(each.buckets for each in several)])
+    numbers = np.concatenate([np.empty(0, np.int64), *(each.numbers for each in several)])
     return sorted_entries(buckets, numbers)
 
 

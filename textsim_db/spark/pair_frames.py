@@ -202,7 +202,7 @@ def find_candidates(
 ) -> Candidates:
     """Compute the buckets of all documents of a DataFrame, and return the documents that share any.
 
-    Use it to get several results from one computation: pairs(), clusters(), duplicates(), dedupe().
+    Its methods return the results: pairs(), clusters(), duplicates() and dedupe().
 
     Args:
         df: a DataFrame with one row for each document. It is read once here, and once for each
@@ -225,61 +225,6 @@ def find_candidates(
     config = with_lists(CorpusSettings(**settings, scoped=scope is not None)).complete()
     columns.check(df)
     return Candidates(df, columns, config, checked_partitions(df, partitions))
-
-
-def pairs(df: DataFrame, key: str = "id", text: str = "text", **settings: Any) -> DataFrame:
-    """Return the pairs of similar documents of a DataFrame: (a, b, similarity), with a < b.
-
-    With recall=1 it finds every pair; by default 95 % of the pairs at the threshold, and more of those
-    above it. The arguments are those of find_candidates().
-    """
-    return find_candidates(df, key, text, **settings).pairs()
-
-
-def clusters(
-    df: DataFrame,
-    key: str = "id",
-    text: str = "text",
-    linkage: LinkageName = "single",
-    rank: str | Column | None = None,
-    **settings: Any,
-) -> DataFrame:
-    """Return the clusters of similar documents of a DataFrame: (keys, weakest, kept).
-
-    linkage and rank are those of Candidates.clusters(), the other arguments those of find_candidates().
-    """
-    return find_candidates(df, key, text, **settings).clusters(linkage, rank)
-
-
-def duplicates(
-    df: DataFrame,
-    key: str = "id",
-    text: str = "text",
-    linkage: LinkageName = "kept",
-    rank: str | Column | None = None,
-    **settings: Any,
-) -> DataFrame:
-    """Return the documents of a DataFrame to remove: (key, kept, similarity).
-
-    linkage and rank are those of Candidates.duplicates(), the other arguments those of
-    find_candidates().
-    """
-    return find_candidates(df, key, text, **settings).duplicates(linkage, rank)
-
-
-def dedupe(
-    df: DataFrame,
-    key: str = "id",
-    text: str = "text",
-    linkage: LinkageName = "kept",
-    rank: str | Column | None = None,
-    **settings: Any,
-) -> DataFrame:
-    """Return the rows of a DataFrame without near-duplicates, with all columns.
-
-    linkage and rank are those of Candidates.dedupe(), the other arguments those of find_candidates().
-    """
-    return find_candidates(df, key, text, **settings).dedupe(linkage, rank)
 
 
 def check_keys(rows: DataFrame, column: str) -> None:

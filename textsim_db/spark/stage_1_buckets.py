@@ -109,18 +109,18 @@ class Outbox:
 
     def _entry_messages(self) -> Iterator[Message]:
         entries = joined(self.entries)
-        for partition, part in self._parts(entries.buckets, BUCKET_BITS):
-            data = pack_entries(Entries(entries.buckets[part], entries.numbers[part]))
+        for partition, chosen in self._slices(entries.buckets, BUCKET_BITS):
+            data = pack_entries(Entries(entries.buckets[chosen], entries.numbers[chosen]))
             yield Message(partition, "entries", data)
 
     def _number_messages(self) -> Iterator[Message]:
         numbers = np.concatenate([np.empty(0, np.int64), *self.numbers]).view(np.uint64)
         numbers.sort()
-        for partition, part in self._parts(numbers, 64):
-            yield Message(partition, "numbers", pack_numbers(numbers[part].view(np.int64)))
+        for partition, chosen in self._slices(numbers, 64):
+            yield Message(partition, "numbers", pack_numbers(numbers[chosen].view(np.int64)))
 
-    def _parts(self, values: HashArray, bits: int) -> Iterator[tuple[int, slice]]:
-        """Yield each partition that has a part of the values, which are sorted and have these bits."""
+    def _slices(self, values: HashArray, bits: int) -> Iterator[tuple[int, slice]]:
+        """Yield each partition that has some of the values, which are sorted and have these bits."""
         # The integers of Python do not overflow.
         starts = [(partition << bits) // self.partitions for partition in range(self.partitions)]
         cuts = [*np.searchsorted(values, np.array(starts, np.uint64)).tolist(), len(values)]
@@ -179,5 +179,5 @@ def with_common(documents: DataFrame, config: CorpusConfig) -> CorpusConfig:
     )
     batches = sample.toArrow().combine_chunks().to_batches(max_chunksize=5_000)
     texts = (accept(batch, is_scoped=False).texts for batch in batches)
-    parts = (tokens_without(part, config) for part in texts if part)
-    return learn_common(parts, config)
+    tokens = (tokens_without(batch, config) for batch in texts if batch)
+    return learn_common(tokens, config)

@@ -85,10 +85,10 @@ def find_shared_rows(
 def count_shared_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the edges of pairs that share enough rows in all partitions, and pass on the rest."""
     messages = list(from_arrow(batches))
-    parts = [unpack_numbers(m.data, 3) for m in messages if m.kind == "pairs"]
+    columns = [unpack_numbers(m.data, 3) for m in messages if m.kind == "pairs"]
     shared = Shared(
-        *(np.concatenate([np.empty(0, np.int64), *c]) for c in zip(*parts, strict=True))
-        if parts
+        *(np.concatenate([np.empty(0, np.int64), *c]) for c in zip(*columns, strict=True))
+        if columns
         else (np.empty(0, np.int64),) * 3
     )
     yield to_arrow([*(m for m in messages if m.kind != "pairs"), _edge_message(enough(shared))])
@@ -103,8 +103,8 @@ def sort_by_kind(messages: Iterable[Message]) -> dict[str, list[bytes]]:
 
 def _counts(inbox: dict[str, list[bytes]]) -> Iterator[Message]:
     """Yield the count of documents, the numbers that several documents have, and the refused rows."""
-    parts = [unpack_numbers(data)[0] for data in inbox.get("numbers", [])]
-    numbers = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
+    lists = [unpack_numbers(data)[0] for data in inbox.get("numbers", [])]
+    numbers = np.sort(np.concatenate([np.empty(0, np.int64), *lists]))
     repeated = np.unique(numbers[1:][numbers[1:] == numbers[:-1]])
     yield Message(0, "documents", pack_numbers(np.array([len(numbers)])))
     yield Message(0, "repeated", pack_numbers(repeated))

@@ -5,7 +5,9 @@ An existing corpus with documents gets them directly.
 
 The survey counts the rows, and refuses two rows of one key. The hidden name follows from the name, the
 settings and the documents. So if a call of write() dies, a second call with the same arguments finds
-the corpus and goes on. A call with other arguments, a rebuild and `textsim dedupe` drop it.
+the corpus and goes on. A call with other arguments, a rebuild and `textsim dedupe` drop it. The driver
+holds the lock of the hidden name. Tasks write with the transactions of add_many(), and a task that runs
+again knows stored documents by their keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,13 @@
-"""Indexes a piece: resolve_piece() computes ahead of time, apply_piece() writes in one transaction."""
+"""Indexes a piece: resolve_piece() computes ahead of time, apply_piece() writes in one transaction.
+
+The transaction waits for other writers of the corpus (an advisory lock), locks the stored documents,
+reads the table again, writes the documents and deletes the log entries. The second reading makes the
+order and the number of repetitions irrelevant, and a worker may die at any time. Documents are locked
+before the table is read, because in mode inline users' transactions write the row first and the document
+second. While a worker holds a lock it waits at most 100 ms, far less than deadlock_timeout. So the
+server never ends a user's transaction because of a worker, except a REPEATABLE READ transaction that
+writes a document after a worker gave it word ids.
+"""
 
 from __future__ import annotations
 
@@ -68,26 +77,26 @@ def apply_piece(resolved: Resolved) -> ChangeReport:
     conflicts = 0
     attempts = _AttemptsAtPiece(piece)
     for attempt in attempts:
-        part = piece.part(piece.keys[attempt.part], attempt.part.stop == len(piece.keys))
+        own = piece.with_keys(piece.keys[attempt.slice], attempt.slice.stop == len(piece.keys))
         was_unresolved = isinstance(resolved.change, Exception) and attempt.failures
-        if was_unresolved or resolved.piece.keys != part.keys:
-            resolved = resolve_piece(part)
+        if was_unresolved or resolved.piece.keys != own.keys:
+            resolved = resolve_piece(own)
         try:
             with attempt:
-                report.include(_commit(part, resolved.change, attempts.queue_patience))
+                report.include(_commit(own, resolved.change, attempts.queue_patience))
             conflicts = 0
         except Exception as error:
             # The last piece of a sweep has no key to set aside.
-            if not part.keys or concerns_corpus(piece.store.engine, error):
+            if not own.keys or concerns_corpus(piece.store.engine, error):
                 raise
             if not isinstance(error, CONFLICTS):
-                report.refused += _postpone_or_fail(part, error)
+                report.refused += _postpone_or_fail(own, error)
                 continue
             conflicts += 1
             if conflicts == PIECE_TRIES:
-                _postpone(piece.part(piece.keys[attempt.part.start :], is_last=True))
+                _postpone(piece.with_keys(piece.keys[attempt.slice.start :], is_last=True))
                 break
-            _postpone(part)
+            _postpone(own)
     return report
 
 

@@ -100,8 +100,8 @@ def _find(store: Store, threshold: float, most: int) -> _Nodes:
         criterion = Criterion(JACCARD, threshold, for_merges=True)
         host = StoredHost(connection, store, criterion)
         few = FewLinks(most)
-        for part in Join(host, criterion).links():
-            few.add(part)
+        for links in Join(host, criterion).links():
+            few.add(links)
     links = few.links()
     classes = host.copies.classes
     firsts = host.copies.representatives[classes.owners()]

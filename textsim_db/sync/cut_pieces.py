@@ -132,7 +132,7 @@ class WorkerSources:
                 self.store(source.corpus_id)
             except RecipeError as error:
                 fault = str(error)
-        self.faults.refuse(source, fault)
+        self.faults.refuse(source.indexing, source.id, fault)
         return fault is None
 
 

@@ -13,14 +13,11 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import psycopg
-
-from textsim_db.db.connections import is_pooled, lend
-from textsim_db.db.engine import Connection, detach_connection, read_rows, transaction
+from textsim_db.db.engine import Connection, read_rows, transaction
 from textsim_db.db.time_limits import wait_at_most
-from textsim_db.results import Activity, Failure, Metric, Refusal, ScopeStatus, Status, WorkerState
+from textsim_db.results import Failure, Metric, Refusal, ScopeStatus, Status, WorkerState
 from textsim_db.sync import statements
-from textsim_db.sync.worker_state import POLL_SECONDS, SLICE_SECONDS, Stop, WorkerSettings
+from textsim_db.sync.worker_state import WorkerSettings
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -176,14 +173,12 @@ def postpone(connection: Connection, piece: Piece, keys: Sequence[str], tries: i
     connection.execute(statements.POSTPONE, parameters)
 
 
-def failures(store: Store, last: int | None = None) -> list[Failure]:
-    rows = read_rows(store.engine, store.corpus.statement(statements.FAILURES), [last])
-    return [Failure(*row) for row in reversed(rows)]
-
-
-def retry_failures(store: Store) -> int:
+def failures(store: Store, last: int | None = None, retry: bool = False) -> list[Failure]:
     with transaction(store.engine) as connection:
-        return connection.execute(statements.RETRY_FAILURES, [store.corpus.id]).rowcount
+        rows = connection.execute(store.corpus.statement(statements.FAILURES), [last]).fetchall()
+        if retry:
+            connection.execute(statements.RETRY_FAILURES, [store.corpus.id])
+    return [Failure(*row) for row in reversed(rows)]
 
 
 SPLIT_TRIES = 3
@@ -209,18 +204,14 @@ def set_aside(engine: Engine, entry: LogEntry) -> bool:
 
 
 def status(store: Store) -> Status:
-    (row,) = read_rows(store.engine, statements.STATUS, [store.corpus.name])
+    statement = store.corpus.statement(statements.STATUS)
+    (row,) = read_rows(store.engine, statement, [store.corpus.name])
     return Status(*row)
 
 
 def scopes(store: Store, scope: str | None) -> list[ScopeStatus]:
     rows = read_rows(store.engine, statements.SCOPES, [store.corpus.name, scope])
     return [ScopeStatus(*row) for row in rows]
-
-
-def activity(store: Store) -> Activity:
-    (row,) = read_rows(store.engine, store.corpus.statement(statements.ACTIVITY))
-    return Activity(*row)
 
 
 def metrics(engine: Engine) -> list[Metric]:
@@ -248,50 +239,3 @@ def warn_unindexed(store: Store) -> None:
     """Log a warning for each attached table because of which results may be wrong."""
     for table, *texts in read_rows(store.engine, statements.SEARCH_WARNINGS, [store.corpus.id]):
         log.warning("; ".join(texts), extra={"table": table, "corpus": store.corpus.name})
-
-
-SOON_SECONDS = 1.0
-"""For this many seconds after a change, a worker polls as often as by default, even if poll is longer.
-
-Not every commit sends a notification, so the next change may come without a notification.
-"""
-
-
-class NextPoll:
-    """Waits for the next poll, on a connection of its own if the worker listens."""
-
-    def __init__(self, engine: Engine, settings: WorkerSettings) -> None:
-        self._engine = engine
-        self._poll = float(settings.poll)
-        self._listen = settings.listen
-        self._connection: psycopg.Connection[object] | None = None
-
-    def __enter__(self) -> NextPoll:
-        if self._listen:
-            with lend(self._engine) as connection:
-                is_unheard = is_pooled(connection)
-            if is_unheard:
-                log.warning(
-                    "notifications do not come through a pooler such as pgbouncer; polling instead"
-                )
-            else:
-                self._connection = detach_connection(self._engine)
-                self._connection.execute("LISTEN textsim")
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._connection is not None:
-            self._connection.close()
-
-    def wait(self, last_change: float, stop: Stop) -> None:
-        is_recent = time.monotonic() - last_change < SOON_SECONDS
-        seconds = min(self._poll, POLL_SECONDS) if is_recent else self._poll
-        if self._connection is None:
-            stop.wait(seconds)
-            return
-        end = time.monotonic() + seconds
-        while not stop.is_set() and (left := end - time.monotonic()) > 0:
-            # Waits in slices, so that stop() takes effect soon.
-            timeout = min(left, SLICE_SECONDS)
-            if any(True for _ in self._connection.notifies(timeout=timeout, stop_after=1)):
-                return

@@ -64,8 +64,8 @@ class Piece:
     def subject(self) -> Subject:
         return words_of(self.corpus.id) if self.source is None else self.source.indexing
 
-    def part(self, keys: list[str], is_last: bool) -> Self:
-        """Return a piece with some of the keys; the entries belong to the last part."""
+    def with_keys(self, keys: list[str], is_last: bool) -> Self:
+        """Return a piece with some of the keys; the entries belong to the last of them."""
         return replace(self, keys=keys, entries=self.entries if is_last else ())
 
     def cut(self) -> Iterator[Self]:
@@ -80,13 +80,13 @@ class Piece:
         except _OF_ROWS:
             if len(self.keys) > 1:
                 middle = len(self.keys) // 2
-                yield from self.part(self.keys[:middle], is_last=False).cut()
-                yield from self.part(self.keys[middle:], is_last=True).cut()
+                yield from self.with_keys(self.keys[:middle], is_last=False).cut()
+                yield from self.with_keys(self.keys[middle:], is_last=True).cut()
                 return
         whole = replace(self, rows=rows)
-        parts = list(cut_keys(self.keys, sizes, self.source))
-        for i, keys in enumerate(parts):
-            yield whole.part(keys, i == len(parts) - 1)
+        lists = list(cut_keys(self.keys, sizes, self.source))
+        for i, keys in enumerate(lists):
+            yield whole.with_keys(keys, i == len(lists) - 1)
 
     def read_rows(self, source: StoredSource) -> SourceRows:
         with read_source.reading(self.store.engine, source) as connection:
@@ -108,16 +108,16 @@ def cut_keys(
     """Cut keys into lists for one transaction each; without keys, yield an empty list."""
     is_inline = source is not None and source.mode == "inline"
     most = INLINE_DOCUMENTS if is_inline else BATCH_DOCUMENTS
-    part: list[str] = []
+    chosen: list[str] = []
     size = 0
     for key in keys:
-        part.append(key)
+        chosen.append(key)
         size += sizes.get(key, 0)
-        if len(part) >= most or size >= MAX_WEIGHT:
-            yield part
-            part, size = [], 0
-    if part or not keys:
-        yield part
+        if len(chosen) >= most or size >= MAX_WEIGHT:
+            yield chosen
+            chosen, size = [], 0
+    if chosen or not keys:
+        yield chosen
 
 
 def next_page(after: str | None) -> dict[str, object]:

@@ -95,8 +95,8 @@ def table_name(table: TableName) -> str:
         raise ConfigurationError(
             "the table is neither a name, nor a SQLAlchemy table, nor a mapped class"
         )
-    parts = [table.name] if table.schema is None else [table.schema, table.name]
-    return sql.Identifier(*parts).as_string(None)
+    names = [table.name] if table.schema is None else [table.schema, table.name]
+    return sql.Identifier(*names).as_string(None)
 
 
 def _column_name(columns: Any, column: ColumnName) -> str:

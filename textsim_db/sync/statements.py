@@ -51,29 +51,16 @@ ORDER BY corpus, relation::text
 STATUS: Final[LiteralString] = """
 /* textsim-db: status of a corpus */
 SELECT indexed, pending, oldest_pending, failed, is_estimate, problems, as_text, saved_by_ids,
-    linkage, tracked_threshold, outdated, outdated_since, crowded, indexed_is_estimate, notes
+    linkage, tracked_threshold, outdated, outdated_since, crowded, indexed_is_estimate, notes,
+    extract(epoch FROM pending_age)::float8, extract(epoch FROM textsim._age(outdated_since))::float8,
+    (SELECT pg_catalog.pg_stat_get_tuples_inserted(d.oid)
+        + pg_catalog.pg_stat_get_tuples_updated(d.oid)
+        + pg_catalog.pg_stat_get_tuples_deleted(d.oid)
+    FROM (SELECT {document_name}::pg_catalog.regclass::oid) d (oid))
 FROM textsim.status(%s)
 """
 SCOPES: Final[LiteralString] = """
 /* textsim-db: scopes of a corpus */ SELECT scope, indexed, as_text FROM textsim.scopes(%s, %s)
-"""
-ACTIVITY: Final[LiteralString] = """
-WITH waiting AS (
-    SELECT k.kind, extract(epoch FROM textsim._age(w.since))::float8 AS age
-    FROM pg_catalog.unnest('{{change,compare,words,cluster}}'::text[]) k (kind)
-    CROSS JOIN LATERAL textsim._waiting({id}, k.kind) w WHERE w.since IS NOT NULL
-)
-SELECT (
-    SELECT max(w.age) FROM waiting w WHERE w.kind IN ('change', 'compare') OR w.kind = 'words'
-        AND (SELECT c.language FROM textsim.corpus c WHERE c.id = {id}) IS NOT NULL
-), (
-    SELECT pg_catalog.pg_stat_get_tuples_inserted(d.oid)
-        + pg_catalog.pg_stat_get_tuples_updated(d.oid)
-        + pg_catalog.pg_stat_get_tuples_deleted(d.oid)
-    FROM (SELECT {document_name}::pg_catalog.regclass::oid) d (oid)
-), (
-    SELECT w.age FROM waiting w WHERE w.kind = 'cluster'
-)
 """
 METRICS: Final[LiteralString] = """
 /* textsim-db: metrics */
@@ -432,9 +419,6 @@ MEMBERS_OF: Final[LiteralString] = """
 /* textsim-db: members of one cluster */
 SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim.members_of(%s, %s) m
 ORDER BY m.key COLLATE "C"
-"""
-CLUSTER_OF: Final[LiteralString] = """
-SELECT o.cluster, o.representative, o.similarity, o.crowded FROM textsim.cluster_of(%s, %s) o
 """
 
 # Documents of a source, and documents that wait for the ids of their words.

@@ -1,4 +1,8 @@
-"""The faults of single tables and corpora: a worker goes on with the others."""
+"""The faults of single tables and corpora: a worker goes on with the others.
+
+A step for one table or corpus runs in StepFaults.attempt(), or notes its error there. So its error never
+ends the others' maintenance, unless it is about the server.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +27,6 @@ from textsim_db.errors import (
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
-
-    from textsim_db.sync.read_source import StoredSource
 
 log = logging.getLogger(__name__)
 
@@ -171,13 +173,13 @@ class StepFaults:
             if fault.subject.corpus_id not in corpora:
                 self.clear(fault.subject)
 
-    def refuse(self, source: StoredSource, reason: str | None) -> None:
+    def refuse(self, indexing: Subject, source_id: int, reason: str | None) -> None:
         """Note why this role must not index a table; reason is None if it may."""
-        name = source.name
+        name = indexing.name
         if reason is None:
             self._refused.pop(name, None)
             return
-        refused = _Refused(source.corpus_id, source.id, reason)
+        refused = _Refused(indexing.corpus_id, source_id, reason)
         if self._refused.get(name) != refused:
             self._refused[name] = refused
             log.error("table %s is not indexed: %s", name, reason, extra={"table": name})

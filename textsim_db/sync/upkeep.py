@@ -83,18 +83,11 @@ def update_some(engine: Engine, name: str, waits: bool, entry: int | None = None
     return updated
 
 
-def members(store: Store) -> Generator[ResultColumns, None, None]:
-    yield from _columns_of_members(store, statements.MEMBERS, [store.corpus.name])
-
-
-def members_of(store: Store, key: str) -> Generator[ResultColumns, None, None]:
-    yield from _columns_of_members(store, statements.MEMBERS_OF, [store.corpus.name, key])
-
-
-def _columns_of_members(
-    store: Store, statement: LiteralString, parameters: list[str]
-) -> Generator[ResultColumns, None, None]:
-    for rows in _fetched(store, "members", statement, parameters):
+def members(store: Store, key: str | None) -> Generator[ResultColumns, None, None]:
+    """Yield the members of all clusters, or of the cluster of a document."""
+    name = store.corpus.name
+    statement = statements.MEMBERS if key is None else statements.MEMBERS_OF
+    for rows in _fetched(store, "members", statement, [name] if key is None else [name, key]):
         yield columns_of(Member, rows)
 
 
@@ -115,12 +108,6 @@ def _fetched(
         cursor.execute(statement, parameters)
         while rows := cursor.fetchmany(FETCHED_AT_ONCE):
             yield rows
-
-
-def cluster_of(store: Store, key: str) -> Member | None:
-    with configuration_errors(*_REFUSED):
-        rows = read_rows(store.engine, statements.CLUSTER_OF, [store.corpus.name, key])
-    return Member(key, *rows[0]) if rows else None
 
 
 class OutdatedClusters:

@@ -10,7 +10,8 @@
 
 Each change goes through the stages in this order, each stage once; updates of clusters do not hold up
 the next piece. When the server fails or a corpus is rebuilt, the worker releases its entries and starts
-again with a claim.
+again with a claim. An error while a piece is written drops all claimed pieces, because a later piece of
+the same entries would delete them.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ from textsim_db.results import ChangeReport
 from textsim_db.sync import worker_state
 from textsim_db.sync.apply_changes import Resolved, apply_piece, resolve_piece
 from textsim_db.sync.cut_pieces import ClaimAgain, ClaimedPieces, WorkerSources
-from textsim_db.sync.pending_log import Claims, NextPoll, warn_leased
+from textsim_db.sync.pending_log import Claims, warn_leased
 from textsim_db.sync.pieces import Piece
 from textsim_db.sync.report_worker import Watch
 from textsim_db.sync.step_faults import StepFaults
 from textsim_db.sync.upkeep import ExpiredDocuments, OutdatedClusters, ReplacedCorpora
-from textsim_db.sync.worker_state import POLL_SECONDS, Progress, Stop, WorkerSettings, WorkReport
+from textsim_db.sync.worker_state import SOON_SECONDS, Progress, Stop, WorkerSettings, WorkReport
 from textsim_db.write.vacuum_loads import settle
 
 if TYPE_CHECKING:
@@ -173,8 +174,7 @@ class Worker:
     def _work(self, total: ChangeReport, until_idle: bool, recovery: _Recovery) -> None:
         """Resolve and apply pieces; while one piece is applied, the next one is resolved."""
         with (
-            NextPoll(self._engine, self._settings) as next_poll,
-            closing(self._pieces(next_poll, until_idle)) as pieces,
+            closing(self._pieces(until_idle)) as pieces,
             closing(ahead(pieces, self._resolve)) as resolved_pieces,
         ):
             self._apply_all(resolved_pieces, total, recovery)
@@ -191,7 +191,7 @@ class Worker:
                 continue
             if not self._faults.is_settling:
                 break
-            self._stop.wait(POLL_SECONDS)
+            self._stop.wait(SOON_SECONDS)
         self._drop_replaced(is_last=True)
         self._faults.report_unsettled()
         if self._settings.only_source is None and not self._stop.is_set():
@@ -216,7 +216,7 @@ class Worker:
                 if empty_polls == DRAINED_POLLS:
                     self._settle()
 
-    def _pieces(self, next_poll: NextPoll, until_idle: bool) -> Generator[Piece | None, None, None]:
+    def _pieces(self, until_idle: bool) -> Generator[Piece | None, None, None]:
         """Yield pieces, and None after each empty poll, so that ahead() passes on the pieces before it.
 
         Everything that was claimed is yielded before the worker stops.
@@ -226,7 +226,7 @@ class Worker:
         last_change = float("-inf")
         while not self._stop.is_set():
             if empty_polls >= DRAINED_POLLS:
-                next_poll.wait(last_change, self._stop)
+                self._stop.wait(self._settings.pause(time.monotonic() - last_change))
             with self._progress.step("claims changes"):
                 entries = claimed.claim(is_last=until_idle)
             self._progress.claimed_at = time.monotonic()
@@ -353,7 +353,7 @@ class _Recovery(Attempts):
     def pause(self, error: Exception) -> None:
         """Wait until the worker is stopped, longer after each failure; faults have their own pauses."""
         if isinstance(error, ClaimAgain):
-            self._stop.wait(POLL_SECONDS)
+            self._stop.wait(SOON_SECONDS)
             self.failures = -1
         if isinstance(error, ClaimAgain) or self._stop.is_set():
             return

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from textsim_db.errors import ConfigurationError
-from textsim_db.results import IDLE, ChangeReport
+from textsim_db.results import ChangeReport
+from textsim_db.results.states import IDLE
 from textsim_db.settings.check_values import as_float, check_callable, is_number
 
-POLL_SECONDS = 0.025
+POLL_SECONDS = 0.1
+SOON_SECONDS = 0.025
+"""The first pause after a change. Later pauses grow, up to the setting `poll`."""
 LEASE_SECONDS = 60.0
 EXPIRE_AFTER_SECONDS = 3600.0
 
@@ -34,11 +37,9 @@ class WorkerSettings:
     """The arguments of Database.worker(); raises ConfigurationError if one is out of range."""
 
     poll: float = POLL_SECONDS
-    """The seconds between two looks at an empty log."""
+    """The longest pause between two looks at an empty log, in seconds."""
     lease: float = LEASE_SECONDS
     """The seconds after which other workers may claim an entry that this worker has claimed."""
-    listen: bool = False
-    """Whether notifications of the server wake the worker."""
     report: Callable[[WorkReport], None] | None = None
     """Called after each transaction."""
     expire_after: float = EXPIRE_AFTER_SECONDS
@@ -60,6 +61,10 @@ class WorkerSettings:
                 f"expire_after is {after!r}; expected seconds from 0, at most 31536000"
             )
         object.__setattr__(self, "expire_after", as_float(after))
+
+    def pause(self, idle_seconds: float) -> float:
+        """Return the pause before the next look: a tenth of the time since the last change."""
+        return min(self.poll, max(SOON_SECONDS, idle_seconds / 10))
 
 
 SLICE_SECONDS = 0.1

@@ -19,7 +19,7 @@ from textsim_db.base.numba_compiler import (
 )
 from textsim_db.settings.named_values import Shingle
 from textsim_db.text.shingles import array_elements, find_shingles
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 
 FEWEST_SAMPLED = 100
 """A sample of fewer documents does not show which shingles are boilerplate."""

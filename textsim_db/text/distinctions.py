@@ -73,11 +73,11 @@ AFTER_NE = frozenset(["que", "qu"])
 ENDS_OF_NE = AFTER_N | AFTER_NE | {"pas", "jamais", "rien", "aucun", "aucune", "guère"}
 MOST_WORDS_INSIDE = 3
 """How many words stand between "ne" and its end, at most."""
-NEGATION_PARTS = "않없"
+NEGATION_SYLLABLES = "않없"
 """Characters that negate the Korean word they stand in."""
 LONGEST_PHRASE = 3
 WORDS_OF_PHRASES = frozenset(" ".join(NEGATION_PHRASES).split())
-# Parts of runs of characters, in which a part of a negation may differ alone.
+# Within runs of characters, in which a piece of a negation may differ alone.
 _NEGATION_RUNS = """
 不 没 沒 无 無 非 未 别 別 勿 否 ない なく なかっ ません せん ず ไม่ ไม มิ
 """
@@ -151,7 +151,7 @@ def kinds_of_run(run: Sequence[tuple[str, str]], are_spaceless: bool) -> Iterabl
     """
     if are_spaceless:
         one, other = ("".join(words) for words in zip(*run, strict=True))
-        negated = [any(part in text for part in _NEGATION_RUNS.split()) for text in (one, other)]
+        negated = [any(run in text for run in _NEGATION_RUNS.split()) for text in (one, other)]
         if len(one + other) <= _LONGEST_RUN and negated[0] != negated[1]:
             return ["negations"]
     return [kind for pair in run for kind in _kinds_of_words(*pair)]

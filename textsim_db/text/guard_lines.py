@@ -14,8 +14,8 @@ from textsim_db.text.distinctions import (
     ENDS_OF_NE,
     LONGEST_PHRASE,
     MOST_WORDS_INSIDE,
-    NEGATION_PARTS,
     NEGATION_PHRASES,
+    NEGATION_SYLLABLES,
     NEGATIONS,
     WORDS_OF_PHRASES,
     has_digit,
@@ -32,7 +32,7 @@ UNITS = frozenset(_UNITS.split())
 """Units that belong to the number before them, with a space or without."""
 _ORDINAL = re.compile(f"([0-9]+)(?:{'|'.join(ORDINALS)})")
 _INTEGER = re.compile("-?[0-9]+")
-_PART_OF_RUN = re.compile(f"-?[0-9]+({'|'.join(sorted(UNITS))})?")
+_INTEGER_WITH_UNIT = re.compile(f"-?[0-9]+({'|'.join(sorted(UNITS))})?")
 
 
 def guard_lines(words: Sequence[str], rules: GuardRules) -> list[str]:
@@ -126,13 +126,13 @@ def _numbers(words: Iterable[str]) -> Iterator[str]:
     """Yield the numbers of plain words: runs of integers, which a unit ends, and words with a digit."""
     run: list[str] = []
     for word in [*words, ""]:
-        part = _PART_OF_RUN.fullmatch(word)
-        if part:
+        integer = _INTEGER_WITH_UNIT.fullmatch(word)
+        if integer:
             run.append(word)
-        if run and (not part or part[1]):
+        if run and (not integer or integer[1]):
             yield " ".join(run)
             run = []
-        if not part and has_digit(word):
+        if not integer and has_digit(word):
             yield word
 
 
@@ -177,4 +177,4 @@ def _french_negations(words: Sequence[str]) -> int:
 
 
 def _is_negation(word: str) -> bool:
-    return word in NEGATIONS or any(part in word for part in NEGATION_PARTS)
+    return word in NEGATIONS or any(syllable in word for syllable in NEGATION_SYLLABLES)

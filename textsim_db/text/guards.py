@@ -26,8 +26,8 @@ from textsim_db.text.distinctions import (
     ENDS_OF_NE,
     LONGEST_PHRASE,
     MOST_WORDS_INSIDE,
-    NEGATION_PARTS,
     NEGATION_PHRASES,
+    NEGATION_SYLLABLES,
     NEGATIONS,
 )
 from textsim_db.text.fillers import CLITICS, FILLERS, HOSTS
@@ -35,8 +35,7 @@ from textsim_db.text.guard_lines import ORDINALS, UNITS
 from textsim_db.text.hashing import PADDING, hash_span
 from textsim_db.text.nfkc import zero_bytes
 from textsim_db.text.split_words import digits
-from textsim_db.text.tokens import Tokens
-from textsim_db.text.utf8 import WordTable, copy_span, number_of_span, word_table
+from textsim_db.text.utf8 import Tokens, WordTable, copy_span, number_of_span, word_table
 
 
 def guards_of(tokens: Tokens, rules: GuardRules) -> Int64Array | None:
@@ -120,9 +119,9 @@ _NUMBERS, _NEGATIONS, _GUARD_WORDS, _CONTENT = (
     tuple(b"content "),
 )
 _NEWLINE, _SPACE, _ZERO, _NINE, _MINUS = b"\n 09-"
-_HANGUL, _PARTS = (
-    np.uint64(0x0101010101010101 * NEGATION_PARTS.encode()[0]),
-    tuple(tuple(part.encode()) for part in NEGATION_PARTS),
+_HANGUL, _SYLLABLES = (
+    np.uint64(0x0101010101010101 * NEGATION_SYLLABLES.encode()[0]),
+    tuple(tuple(syllable.encode()) for syllable in NEGATION_SYLLABLES),
 )
 _FEW = 16
 """Up to this number, spans are sorted by insertion."""
@@ -194,7 +193,7 @@ def _find_roles(tokens: Tokens, i: int, listed: _Listed, roles: Int64Array) -> N
 
 @inlined_kernel
 def _traits(tokens: Tokens, i: int) -> tuple[bool, bool]:
-    """Say whether a document may have a digit, and a part of a word that negates."""
+    """Say whether a document may have a digit, and a syllable that negates."""
     digit_bits, hangul = np.uint64(0), np.uint64(0)
     for k in range(tokens.normal_offsets[i], tokens.normal_offsets[i + 1], 8):
         eight = load64(tokens.normal, k)
@@ -270,7 +269,7 @@ def _has_digit_in(data: ByteArray, start: int, end: int) -> bool:
 
 @inlined_kernel
 def _count_negations(
-    tokens: Tokens, i: int, listed: _Listed, has_parts: bool, roles: Int64Array
+    tokens: Tokens, i: int, listed: _Listed, may_negate: bool, roles: Int64Array
 ) -> int:
     negations = 0
     first, last = tokens.word_offsets[i], tokens.word_offsets[i + 1]
@@ -281,11 +280,13 @@ def _count_negations(
             end = _end_of_ne(roles, k - first + 1, last - first)
             negations += bool(role & _IS_N and end & _ENDS_N)
             negations -= bool(role & _IS_NE and end & _ENDS_NE)
-        if k < until or not (role & (_NEGATES | _BEGINS) or has_parts):
+        if k < until or not (role & (_NEGATES | _BEGINS) or may_negate):
             continue
         length = _length_of_phrase(tokens, k, last, listed) if role & _BEGINS else 0
         start, end = int(tokens.starts[k]), int(tokens.ends[k])
-        if not length and (role & _NEGATES or (has_parts and _has_part(tokens.normal, start, end))):
+        if not length and (
+            role & _NEGATES or (may_negate and _has_syllable(tokens.normal, start, end))
+        ):
             length = 1
         negations += length > 0
         until = k + length
@@ -371,10 +372,10 @@ def _length_of_phrase(tokens: Tokens, k: int, last: int, listed: _Listed) -> int
 
 
 @inlined_kernel
-def _has_part(data: ByteArray, start: int, end: int) -> bool:
+def _has_syllable(data: ByteArray, start: int, end: int) -> bool:
     for k in range(start, end - 2):
-        for part in _PARTS:
-            if data[k] == part[0] and data[k + 1] == part[1] and data[k + 2] == part[2]:
+        for syllable in _SYLLABLES:
+            if data[k] == syllable[0] and data[k + 1] == syllable[1] and data[k + 2] == syllable[2]:
                 return True
     return False
 

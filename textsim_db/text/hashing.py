@@ -157,10 +157,10 @@ def hash_spans(data: ByteArray, starts: Int32Array, ends: Int32Array) -> Int64Ar
 
 
 def hash_texts(texts: Sequence[str]) -> list[int]:
-    parts = [*(text.encode() for text in texts), bytes(PADDING)]
-    ends = np.cumsum([len(part) for part in parts], dtype=np.int32)
-    starts = ends - np.array([len(part) for part in parts], np.int32)
-    data = np.frombuffer(bytearray().join(parts), np.uint8)
+    encoded = [*(text.encode() for text in texts), bytes(PADDING)]
+    ends = np.cumsum([len(each) for each in encoded], dtype=np.int32)
+    starts = ends - np.array([len(each) for each in encoded], np.int32)
+    data = np.frombuffer(bytearray().join(encoded), np.uint8)
     hashes: list[int] = hash_spans(data, starts[:-1], ends[:-1]).tolist()
     return hashes
 

@@ -27,8 +27,8 @@ from textsim_db.errors import ConfigurationError, install_extra
 from textsim_db.settings.check_values import items_in_order
 from textsim_db.text.nfkc import SPACE
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, tokenize
-from textsim_db.text.utf8 import concatenate
+from textsim_db.text.tokens import tokenize
+from textsim_db.text.utf8 import Tokens, concatenate
 
 UNDETERMINED = "und"
 """The code of ISO 639-2 for a text whose language cannot be identified."""
@@ -85,11 +85,11 @@ class Language(NamedTuple):
     """The probability that a part of the text, chosen at random, is in this language: from 0 to 1."""
 
 
-_PART_BYTES = 50
-"""Bytes of the parts of a text: half a sentence. Smaller parts find shorter passages, and err more.
+_SECTION_BYTES = 50
+"""Bytes of the sections of a text: half a sentence. Smaller ones find shorter passages, and err more.
 
 Of texts of a sentence each in two languages 91 % had exactly these two, and 73 % with 100 bytes."""
-_MOST_PARTS = 1000
+_MOST_SECTIONS = 1000
 _SHARPNESS = 0.2
 """The model takes features for independent, and is far too sure. Its logarithms are multiplied by this.
 
@@ -129,8 +129,8 @@ def identify_language(text: str) -> list[Language]:
 def identify_languages(texts: Iterable[str]) -> list[list[Language]]:
     """Return the languages of each text, much faster than identify_language() for each.
 
-    Parts of half a sentence are compared with the model. The other parts of a text say which
-    languages are probable in a part, so the result is a mixture: Lui, Lau and Baldwin, "Automatic
+    Sections of half a sentence are compared with the model. The other sections of a text say which
+    languages are probable in a section, so the result is a mixture: Lui, Lau and Baldwin, "Automatic
     detection and language identification of multilingual documents", 2014, here with the variational
     inference of Asuncion, Welling, Smyth and Teh, "On smoothing and inference for topic models", 2009.
 
@@ -240,31 +240,31 @@ def _confidences(tokens: Tokens, model: _Model, languages: int) -> FloatArray:
     for document in range(documents):
         start, end = tokens.normal_offsets[document], tokens.normal_offsets[document + 1]
         text = tokens.normal[start:end]
-        ends = _ends_of_parts(text)
+        ends = _ends_of_sections(text)
         likelihoods = np.zeros((len(ends), languages), np.float64)
         begin = np.int64(0)
-        for part in range(len(ends)):
-            distinct = _score(text[begin : ends[part]], model, features, scores)
-            _add_likelihoods(model, scores, distinct, likelihoods[part])
-            begin = ends[part]
-        shares = _shares_of_parts(likelihoods)
+        for section in range(len(ends)):
+            distinct = _score(text[begin : ends[section]], model, features, scores)
+            _add_likelihoods(model, scores, distinct, likelihoods[section])
+            begin = ends[section]
+        shares = _shares_of_sections(likelihoods)
         begin = np.int64(0)
-        for part in range(len(ends)):
-            weight = (ends[part] - begin) / max(len(text), 1)
+        for section in range(len(ends)):
+            weight = (ends[section] - begin) / max(len(text), 1)
             for language in range(languages):
-                confidences[document, language] += weight * shares[part, language]
-            begin = ends[part]
+                confidences[document, language] += weight * shares[section, language]
+            begin = ends[section]
     return confidences
 
 
 @kernel
-def _ends_of_parts(text: ByteArray) -> Int64Array:
-    """Return where the parts of a normal form end: at spaces, and at its end."""
-    parts = min(max((len(text) + _PART_BYTES // 2) // _PART_BYTES, 1), _MOST_PARTS)
-    ends = np.empty(parts, np.int64)
+def _ends_of_sections(text: ByteArray) -> Int64Array:
+    """Return where the sections of a normal form end: at spaces, and at its end."""
+    sections = min(max((len(text) + _SECTION_BYTES // 2) // _SECTION_BYTES, 1), _MOST_SECTIONS)
+    ends = np.empty(sections, np.int64)
     count = 0
-    for part in range(1, parts):
-        end = len(text) * part // parts
+    for section in range(1, sections):
+        end = len(text) * section // sections
         while end < len(text) and text[end] != SPACE:
             end += 1
         if end < len(text) and (count == 0 or end > ends[count - 1]):
@@ -278,7 +278,7 @@ def _ends_of_parts(text: ByteArray) -> Int64Array:
 def _add_likelihoods(
     model: _Model, scores: npt.NDArray[np.float32], distinct: int, likelihoods: FloatArray
 ) -> None:
-    """Add the likelihood of a part in each language; a part without features is likely in all."""
+    """Add the likelihood of a section in each language; a section without features is likely in all."""
     most = scores[0]
     for score in scores:
         most = max(most, score)
@@ -288,30 +288,30 @@ def _add_likelihoods(
 
 
 @kernel
-def _shares_of_parts(likelihoods: FloatArray) -> FloatArray:
-    """Return the probability of each language in each part: (parts, languages).
+def _shares_of_sections(likelihoods: FloatArray) -> FloatArray:
+    """Return the probability of each language in each section: (sections, languages).
 
-    The other parts of a text say how probable a language is before the part is read.
+    The other sections of a text say how probable a language is before the section is read.
     """
-    parts, languages = likelihoods.shape
-    shares = np.empty((parts, languages), np.float64)
+    sections, languages = likelihoods.shape
+    shares = np.empty((sections, languages), np.float64)
     totals = np.zeros(languages, np.float64)
-    for part in range(parts):
-        whole = likelihoods[part].sum()
+    for section in range(sections):
+        whole = likelihoods[section].sum()
         for language in range(languages):
-            shares[part, language] = likelihoods[part, language] / whole
-            totals[language] += shares[part, language]
-    for _ in range(_INFERENCES if parts > 1 else 0):
-        for part in range(parts):
+            shares[section, language] = likelihoods[section, language] / whole
+            totals[language] += shares[section, language]
+    for _ in range(_INFERENCES if sections > 1 else 0):
+        for section in range(sections):
             whole = 0.0
             for language in range(languages):
-                others = max(totals[language] - shares[part, language], 0.0) + 1 / languages
-                totals[language] -= shares[part, language]
-                shares[part, language] = others * likelihoods[part, language]
-                whole += shares[part, language]
+                others = max(totals[language] - shares[section, language], 0.0) + 1 / languages
+                totals[language] -= shares[section, language]
+                shares[section, language] = others * likelihoods[section, language]
+                whole += shares[section, language]
             for language in range(languages):
-                shares[part, language] /= whole
-                totals[language] += shares[part, language]
+                shares[section, language] /= whole
+                totals[language] += shares[section, language]
     return shares
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from textsim_db.base.numba_compiler import (
@@ -29,10 +27,7 @@ from textsim_db.text.nfkc import (
     Tables,
     zero_bytes,
 )
-from textsim_db.text.utf8 import Utf8, decode, decode_before, encode
-
-if TYPE_CHECKING:
-    from textsim_db.text.tokens import Places, Tokens
+from textsim_db.text.utf8 import Places, Tokens, Utf8, decode, decode_before, encode
 
 _EACH = np.uint64(0x0101010101010101)
 _CASE = _EACH * np.uint64(0x20)

@@ -1,14 +1,14 @@
-"""Texts in UTF-8, one after another, tables of words, and kernels for code points."""
+"""Texts in UTF-8, one after another, and their words; tables of words, and kernels for code points."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
-from itertools import accumulate
+from collections.abc import Iterator, Sequence, Sized
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.base.numba_compiler import ByteArray, Int64Array, inlined_kernel, kernel
+from textsim_db.base.numba_compiler import ByteArray, Int32Array, Int64Array, inlined_kernel, kernel
 from textsim_db.errors import DocumentError
 from textsim_db.text.hashing import (
     PADDING,
@@ -38,6 +38,82 @@ class Utf8(NamedTuple):
 
     def of(self, text: int) -> bytes:
         return self.data[self.offsets[text] : self.offsets[text + 1]].tobytes()
+
+
+class Tokens(NamedTuple):
+    """The normal forms of several documents, and where their words are."""
+
+    normal: ByteArray
+    """The normal forms in UTF-8, one after another."""
+    normal_offsets: Int64Array
+    """The bounds of each normal form: (documents + 1,)."""
+    starts: Int32Array
+    """The first byte of each word: (words,)."""
+    ends: Int32Array
+    """The byte after each word: (words,)."""
+    word_offsets: Int64Array
+    """The bounds of the words of each document: (documents + 1,)."""
+    hashes: Int64Array
+    """hashtextextended(word, 0) of each word: (words,)."""
+
+    @property
+    def documents(self) -> int:
+        return len(self.normal_offsets) - 1
+
+    @property
+    def utf8(self) -> Utf8:
+        return Utf8(self.normal, self.normal_offsets)
+
+    def take(self, chosen: slice | Int64Array) -> Tokens:
+        """Return the chosen words. The result does not tell which document has which words."""
+        return self._replace(
+            starts=self.starts[chosen], ends=self.ends[chosen], hashes=self.hashes[chosen]
+        )
+
+    def slices(self, size: int) -> Iterator[Tokens]:
+        """Yield the documents in slices with normal forms of about size bytes."""
+        if len(self.normal) <= size:
+            yield self
+            return
+        places = np.arange(0, len(self.normal) + size, size)
+        cuts = np.unique(np.searchsorted(self.normal_offsets[:-1], places)).tolist()
+        for first, last in pairwise([0, *cuts, self.documents]):
+            if first < last:
+                yield self._slice(first, last)
+
+    def _slice(self, first: int, last: int) -> Tokens:
+        start, end = self.word_offsets[first], self.word_offsets[last]
+        return Tokens(
+            self.normal,
+            self.normal_offsets[first : last + 1],
+            self.starts[start:end],
+            self.ends[start:end],
+            self.word_offsets[first : last + 1] - start,
+            self.hashes[start:end],
+        )
+
+    def span(self, start: int, end: int) -> str:
+        return self.normal[start:end].tobytes().decode()
+
+    def form_of(self, document: int) -> str:
+        return self.span(int(self.normal_offsets[document]), int(self.normal_offsets[document + 1]))
+
+    def forms(self) -> list[str]:
+        return [self.span(start, end) for start, end in pairwise(self.normal_offsets.tolist())]
+
+    def words(self, numbers: Int64Array) -> list[str]:
+        data = self.normal.data
+        starts, ends = self.starts[numbers].tolist(), self.ends[numbers].tolist()
+        return [str(data[start:end], "utf-8") for start, end in zip(starts, ends, strict=True)]
+
+
+class Places(NamedTuple):
+    """The places of words in the texts that are split; empty if nobody asks."""
+
+    starts: Int32Array
+    """The first byte of each word: (words,)."""
+    ends: Int32Array
+    """The byte after each word: (words,)."""
 
 
 def concatenate(texts: Sequence[bytes | memoryview]) -> Utf8:

@@ -17,7 +17,7 @@ from textsim_db.base.numba_compiler import (
     prefetch,
 )
 from textsim_db.text.hashing import ALL_BITS, SPREAD, enter, find, hash_table, is_taken
-from textsim_db.text.tokens import Tokens
+from textsim_db.text.utf8 import Tokens
 
 MAX_CACHED_WORDS = 2_000_000
 """The number of cached words. A larger cache needs more memory, and fewer look-ups in the database."""

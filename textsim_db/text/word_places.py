@@ -37,8 +37,8 @@ from textsim_db.text.nfkc import (
     tables,
 )
 from textsim_db.text.storable_text import to_bytes
-from textsim_db.text.tokens import Tokens, split_with_places
-from textsim_db.text.utf8 import Utf8, concatenate, same_spans
+from textsim_db.text.tokens import split_with_places
+from textsim_db.text.utf8 import Tokens, Utf8, concatenate, same_spans
 
 
 def word_numbers(tokens: Tokens) -> Int32Array:

@@ -57,7 +57,7 @@ class Versions(NamedTuple):
         is_same = (before.ids[places] == self.ids) & (before.versions[places] == self.versions)
         return Versions(*(array[~is_same] for array in self))
 
-    def parts(self) -> Iterator[Int32Array]:
+    def batches(self) -> Iterator[Int32Array]:
         start, ends = 0, np.cumsum(self.sizes, dtype=np.int64)
         while start < len(ends):
             before = ends[start - 1] if start else 0
@@ -84,9 +84,9 @@ class NewIds(NamedTuple):
         is_kept = ~np.isin(self.old, old, assume_unique=True)
         return NewIds(self.old[is_kept], self.new[is_kept]) if len(old) else self
 
-    def join(self, parts: list[NewIds]) -> NewIds:
-        old = np.concatenate([self.old, *(part.old for part in parts)])
-        new = np.concatenate([self.new, *(part.new for part in parts)])
+    def join(self, others: list[NewIds]) -> NewIds:
+        old = np.concatenate([self.old, *(each.old for each in others)])
+        new = np.concatenate([self.new, *(each.new for each in others)])
         order = np.argsort(old, kind="stable")
         return NewIds(old[order], new[order])
 
@@ -148,7 +148,7 @@ class CorpusCopier:
                 self._remove(cursor, gone[start : start + BATCH_DOCUMENTS])
         added: list[NewIds] = []
         done = 0
-        with closing(ahead(changed.parts(), self._read_committed)) as copies:
+        with closing(ahead(changed.batches(), self._read_committed)) as copies:
             for copy in copies:
                 with transaction(self._engine) as connection:
                     added.append(self._write(connection.cursor(binary=True), copy))
@@ -163,21 +163,21 @@ class CorpusCopier:
         """Copy the changes since the last round, in the caller's transaction, which may be repeated."""
         versions = self._versions(cursor)
         self._remove(cursor, versions.gone_since(self._copied))
-        for ids in versions.changed_since(self._copied).parts():
+        for ids in versions.changed_since(self._copied).batches():
             self._write(cursor, self._read(cursor, ids))
 
     def batches_of(self, cursor: Cursor, keys: list[str]) -> Iterator[Batch]:
-        """Yield documents of the old corpus as batches of the new corpus, a part at a time."""
+        """Yield documents of the old corpus as batches of the new corpus, a batch at a time."""
         for start in range(0, len(keys), BATCH_DOCUMENTS):
-            part = keys[start : start + BATCH_DOCUMENTS]
-            rows = cursor.execute(self._old.statement(statements.IDS_OF_KEYS), [part]).fetchall()
+            batch = keys[start : start + BATCH_DOCUMENTS]
+            rows = cursor.execute(self._old.statement(statements.IDS_OF_KEYS), [batch]).fetchall()
             yield self._read(cursor, np.array([row[0] for row in rows], np.int32)).batch
 
     def _versions(self, cursor: Cursor) -> Versions:
         data = bytearray()
         with cursor.copy(self._old.statement(statements.DOCUMENT_VERSIONS)) as copy:
-            for part in copy:  # the parts are joined at once, because each has only one row
-                data += part
+            for row in copy:  # the rows are joined at once, because each comes alone
+                data += row
         count = (len(data) - _COPY_HEAD - _COPY_TAIL) // _VERSION_ROW.itemsize
         rows = np.frombuffer(data, _VERSION_ROW, count, _COPY_HEAD)
         order = np.argsort(rows["id"].astype(np.int32))

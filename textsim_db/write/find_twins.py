@@ -36,14 +36,11 @@ from textsim_db.read.find_candidates import CandidateRows, LookUp, look_up_of, r
 from textsim_db.read.statements import DIFFERENT_TEXTS
 from textsim_db.read.stored_documents import StoredDocuments, WordNumbers, rows_of_tokens
 from textsim_db.results import Match
-from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import first_rows
-from textsim_db.sketch.fast_similarity import estimates
 from textsim_db.sketch.ragged import (
     Buckets,
     Parts,
     Ragged,
-    Signatures,
     apart,
     in_parts,
     joined,
@@ -90,7 +87,7 @@ def find_twins(
     different = [JudgedTexts(row[:2], row[2:4], row[4:]) for row in rows]
     comparison = _BatchComparison(store, batch, places, different)
     while True:
-        candidates = read_candidates(cursor, store.corpus, comparison.look_up, prepare=False)
+        candidates = read_candidates(cursor, store.corpus, comparison.look_up, in_write=True)
         twins, matched = comparison.with_candidates(candidates, twins_from)
         if not matched:
             return twins
@@ -146,7 +143,6 @@ class _BatchComparison:
         compared = _Compared(
             [*stored.keys, *self._batch.keys],
             concatenated(stored.rows(), self._rows),
-            joined([signatures, own.signatures]),
             self._replaced(stored.keys),
             Separation(
                 self._apart(stored.keys), NOTHING_SEPARATES.guards if guards is None else guards
@@ -170,7 +166,7 @@ class _BatchComparison:
         ):
             matches[left][right] = value
         twins = [
-            TwinInBatch(place - count, compared.best_first(place, others, config))
+            TwinInBatch(place - count, compared.best_first(others))
             for place, others in matches.items()
         ]
         matched = np.unique(kept_by[places])
@@ -219,25 +215,15 @@ class _Compared(NamedTuple):
 
     keys: list[str]
     rows: Rows
-    signatures: Signatures
     replaced: Int64Array
     """The place of the document that each document replaces, or -1: (documents,)."""
     separation: Separation
     """The reasons that keep matches from being twins; pairs have the later document on the left."""
 
-    def best_first(self, place: int, others: dict[int, float], config: CorpusConfig) -> list[Match]:
-        """Return the matches of a document; others: the places and similarities of the matches."""
-        matches = [
-            Match(self.keys[other], similarity, self._estimate(place, other, config))
-            for other, similarity in others.items()
-        ]
+    def best_first(self, others: dict[int, float]) -> list[Match]:
+        """Return the matches of a document; others: their places and similarities."""
+        matches = [Match(self.keys[other], similarity) for other, similarity in others.items()]
         return sorted(matches, key=lambda match: (-match.similarity, match.key))
-
-    def _estimate(self, a: int, b: int, config: CorpusConfig) -> float | None:
-        if config.is_exact:
-            return None
-        of_b = self.signatures.of(b)[np.newaxis]
-        return float(estimates(self.signatures.of(a), of_b)[0])
 
 
 def _stored_matches(

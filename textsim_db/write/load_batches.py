@@ -49,8 +49,8 @@ from textsim_db.write.prepare_batches import (
     UNCHANGED,
     Batch,
     StoredByKey,
-    part_of,
     prepare,
+    slice_of,
     without_words,
 )
 from textsim_db.write.vacuum_loads import VacuumDuringLoad, settle
@@ -283,24 +283,24 @@ def write_or_retry(
     to return the near misses of a batch of one document.
     """
     written = Written(np.empty(len(batch.keys), np.int8), [])
-    for attempt in WriterAttempts(store, batch.keys):
-        part = part_of(batch, attempt.part)
+    for attempt in WriterAttempts(store.engine, store.corpus.id, batch.keys):
+        own = slice_of(batch, attempt.slice)
         locked: StoredByKey | None = {} if are_new and not attempt.failures else None
         with attempt:
             with transaction(store.engine) as connection:
                 cursor = connection.cursor(binary=True)
                 attempt.queue(connection)
                 result = write_batch.write(
-                    cursor, store, part, locked=locked, unique_from=unique_from
+                    cursor, store, own, locked=locked, unique_from=unique_from
                 )
                 if tells_near_misses and not result.twins:
-                    near = write_batch.near_misses(cursor, store.corpus, part.keys[0], unique_from)
+                    near = write_batch.near_misses(cursor, store.corpus, own.keys[0], unique_from)
                     result = result._replace(near_misses=near)
                 attempt.results.append(result)
             outcomes, twins, near_misses = reduce(_outcomes_of_both, attempt.results)
-            written.outcomes[attempt.part] = outcomes
+            written.outcomes[attempt.slice] = outcomes
             written.twins.extend(
-                twin._replace(place=twin.place + attempt.part.start) for twin in twins
+                twin._replace(place=twin.place + attempt.slice.start) for twin in twins
             )
             written = written._replace(near_misses=near_misses)
     return written

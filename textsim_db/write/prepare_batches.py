@@ -32,8 +32,8 @@ from textsim_db.text.hashing import parts_of_scopes
 from textsim_db.text.keys import MAX_KEY_BYTES, possible_key, stored_key, stored_scope
 from textsim_db.text.nfkc import normalize
 from textsim_db.text.storable_text import is_null, to_bytes
-from textsim_db.text.tokens import Tokens, tokenize_joined
-from textsim_db.text.utf8 import Utf8, check_batch_size, concatenate, encode_all
+from textsim_db.text.tokens import tokenize_joined
+from textsim_db.text.utf8 import Tokens, Utf8, check_batch_size, concatenate, encode_all
 from textsim_db.write.input_batches import in_batches, length_of
 
 
@@ -216,16 +216,16 @@ def _take_out_expanding(accepted: _Accepted) -> list[Refusal]:
     return refused
 
 
-def part_of(batch: Batch, part: slice) -> Batch:
-    if part == slice(0, len(batch.keys)):
+def slice_of(batch: Batch, chosen: slice) -> Batch:
+    if chosen == slice(0, len(batch.keys)):
         return batch
     sketches, tokens = batch.sketches, batch.sketches.tokens
-    bounds = slice(part.start, part.stop + 1)
+    bounds = slice(chosen.start, chosen.stop + 1)
     offsets = tokens.word_offsets[bounds]
     words = slice(int(offsets[0]), int(offsets[-1]))
     return replace(
         batch,
-        keys=batch.keys[part],
+        keys=batch.keys[chosen],
         texts=batch.texts._replace(offsets=batch.texts.offsets[bounds]),
         sketches=replace(
             sketches,
@@ -236,16 +236,16 @@ def part_of(batch: Batch, part: slice) -> Batch:
                 word_offsets=offsets - offsets[0],
                 hashes=tokens.hashes[words],
             ),
-            shingle_counts=sketches.shingle_counts[part],
-            signatures=sketches.signatures.part(part),
-            buckets=sketches.buckets.part(part),
-            fingerprints=sketches.fingerprints and sketches.fingerprints.part(part),
-            parts=None if sketches.parts is None else sketches.parts[part],
-            guards=None if sketches.guards is None else sketches.guards[part],
+            shingle_counts=sketches.shingle_counts[chosen],
+            signatures=sketches.signatures.consecutive(chosen),
+            buckets=sketches.buckets.consecutive(chosen),
+            fingerprints=sketches.fingerprints and sketches.fingerprints.consecutive(chosen),
+            parts=None if sketches.parts is None else sketches.parts[chosen],
+            guards=None if sketches.guards is None else sketches.guards[chosen],
         ),
-        languages=batch.languages and batch.languages[part],
-        scopes=batch.scopes and batch.scopes[part],
-        expiries=batch.expiries and batch.expiries[part],
+        languages=batch.languages and batch.languages[chosen],
+        scopes=batch.scopes and batch.scopes[chosen],
+        expiries=batch.expiries and batch.expiries[chosen],
         word_ids=batch.word_ids[words],
     )
 
@@ -292,7 +292,7 @@ def _accept(item: Any, is_scoped: bool) -> tuple[str, tuple[bytes, str | None]]:
     except (TypeError, ValueError):
         raise DocumentError("the item is not a pair of key and text") from None
     if len(scopes) > 1:
-        raise DocumentError("the item has more parts than key, text and scope")
+        raise DocumentError("the item has more than key, text and scope")
     scope = scopes[0] if scopes else None
     if not is_scoped:
         if scope is not None:
@@ -304,7 +304,7 @@ def _accept(item: Any, is_scoped: bool) -> tuple[str, tuple[bytes, str | None]]:
 def _refusal(item: Any, reason: str) -> Refusal:
     """Return the refusal of an item; if it has a null for a key, its text says which item it is."""
     if isinstance(item, tuple):
-        item = tuple(part.value if isinstance(part, Misfit) else part for part in item)
+        item = tuple(value.value if isinstance(value, Misfit) else value for value in item)
     is_document = isinstance(item, tuple | list) and len(item) in (2, 3)
     if not is_document:
         return Refusal(repr(item)[:80], reason)

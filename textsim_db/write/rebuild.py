@@ -5,6 +5,12 @@ While it is built anew, the old corpus stays in use:
 lock against other rebuilds -> new corpus under a temporary name -> copy everything
 -> copy the changes made meanwhile, until they are few -> while writers wait: copy the last changes,
 move attached tables and tracked clusters, take the name -> drop the old corpus
+
+An advisory lock protects the temporary name: if the process dies, the next rebuild drops that corpus.
+Rows that change meanwhile are known by their xmin. A writer that waited for the last transaction has
+computed signatures of the old kind, so a trigger on the old table raises an error. Another advisory lock
+for each corpus excludes a second rebuild, and track() shares it. `origin` tells a rebuilt corpus from a
+new corpus of the same name.
 """
 
 from __future__ import annotations

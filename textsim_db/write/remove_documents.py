@@ -47,12 +47,12 @@ def remove_within(cursor: Cursor, corpus: StoredCorpus, keys: list[str]) -> int:
 def _remove_or_retry(store: Store, keys: list[str]) -> int:
     """Remove documents, in halves if that takes too long; return how many were removed."""
     removed = 0
-    for attempt in WriterAttempts(store, keys):
+    for attempt in WriterAttempts(store.engine, store.corpus.id, keys):
         with attempt:
             with transaction(store.engine) as connection:
                 attempt.queue(connection)
-                part = keys[attempt.part]
-                attempt.results.append(remove_within(connection.cursor(), store.corpus, part))
+                chosen = keys[attempt.slice]
+                attempt.results.append(remove_within(connection.cursor(), store.corpus, chosen))
             removed += max(attempt.results)
     return removed
 

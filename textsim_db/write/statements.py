@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, LiteralString
 
-from textsim_db.read.statements import SHARE
-
 # Writing a batch.
 
 _STORED: Final[
@@ -290,9 +288,7 @@ SELECT c.reltuples > (SELECT count(*) FROM {}) FROM pg_catalog.pg_class c WHERE 
 REPLACE_CORPUS: Final[LiteralString] = """
 /* textsim-db: replace a corpus */ SELECT textsim._replace_corpus(%s, %s)
 """
-NEAR_MISSES: Final[LiteralString] = f"""
-SELECT m.outcome, m.key, m.similarity, {SHARE}, m.differs
-FROM textsim.corpus c JOIN {{document}} q ON q.key = %s
-CROSS JOIN LATERAL textsim._near_misses(c, q.key, %s) WITH ORDINALITY m
-JOIN {{document}} d ON d.key = m.key WHERE c.id = {{id}} ORDER BY m.ordinality
+NEAR_MISSES: Final[LiteralString] = """
+SELECT m.outcome, m.key, m.similarity, m.differs
+FROM textsim.corpus c CROSS JOIN LATERAL textsim._near_misses(c, %s, %s) m WHERE c.id = {id}
 """

@@ -312,11 +312,8 @@ def near_misses(
     """Return the best matches beside which a unique corpus has stored a document."""
     rows = cursor.execute(corpus.statement(statements.NEAR_MISSES), [key, unique_from]).fetchall()
     return [
-        (
-            Outcome(outcome),
-            Match(match, similarity, None if corpus.config.is_exact else share, tuple(differs)),
-        )
-        for outcome, match, similarity, share, differs in rows
+        (Outcome(outcome), Match(match, similarity, tuple(differs)))
+        for outcome, match, similarity, differs in rows
     ]
 
 

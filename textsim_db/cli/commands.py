@@ -255,10 +255,10 @@ def _add_common_options(group: typer.Typer) -> None:
             name, text = function.__name__, function.__doc__
             command.callback = logs.postponed(partial(lambda it: it, function), name, text)
         command.cls = logs.Command if command.name in _WITHOUT_JSON else json_option.JsonCommand
-    for part in group.registered_groups:
-        part.cls = logs.SubcommandGroup
-        if part.typer_instance is not None:
-            _add_common_options(part.typer_instance)
+    for each in group.registered_groups:
+        each.cls = logs.SubcommandGroup
+        if each.typer_instance is not None:
+            _add_common_options(each.typer_instance)
 
 
 _add_common_options(app)
