@@ -58,16 +58,18 @@ def draw_subsets(
     is empty.
     """
     ids = np.arange(len(keys)) if ids is None else ids
-    forest, counter = (
-        Forest(),
-        _CutPairs(join, ids, _draw(_alone(len(ids)), strata, shares, random_seed)),
-    )
-    classes = join.host.copies.classes
-    firsts = join.host.copies.representatives[classes.owners()]
-    forest.add(Links(firsts, classes.values, np.ones(len(firsts))))
+    copies, forest = join.host.copies, Forest()
+    firsts = copies.representatives[copies.classes.owners()]
+    forest.add(Links(firsts, copies.classes.values, np.ones(len(firsts))))
+    representatives, places = np.unique(copies.representatives_of(ids), return_inverse=True)
+    alone = _draw([[place] for place in range(len(ids))], strata, shares, random_seed)
+    # By representative and subset, if each document is drawn by itself: how many copies it has.
+    counts = np.zeros((len(representatives), len(shares)), np.int64)
+    np.add.at(counts, (places, np.array(alone, np.int64)), 1)
+    cut = _between_subsets(counts, counts) // 2
     for links in join.links():
         forest.add(links)
-        counter.add(links)
+        cut += _between_subsets(*(counts[np.searchsorted(representatives, x)] for x in links[:2]))
     clusters: dict[int, list[int]] = {}
     for place, label in enumerate(forest.labels(ids).tolist()):
         clusters.setdefault(label, []).append(place)
@@ -76,7 +78,7 @@ def draw_subsets(
     for key, subset in zip(keys, subset_of, strict=True):
         members[subset].append(key)
     subsets = dict(zip(shares, map(tuple, members), strict=True))
-    split = Split(subsets, counter.count, max(map(len, clusters.values()), default=0))
+    split = Split(subsets, cut, max(map(len, clusters.values()), default=0))
     _check_sizes(split, shares, len(keys))
     return split
 
@@ -96,31 +98,9 @@ def _check_sizes(split: Split[Any], shares: Mapping[str, float], total: int) -> 
         log.warning("%s of %s documents: %s", ", ".join(missed), f"{total:,}", cause)
 
 
-class _CutPairs:
-    """Counts the pairs of documents of different subsets; those of copies are counted at once."""
-
-    def __init__(self, join: Join, ids: Ids, subset_of: list[int]) -> None:
-        self._representatives = np.unique(represented := join.host.copies.representatives_of(ids))
-        places = np.searchsorted(self._representatives, represented)
-        self._counts = np.zeros(
-            (len(self._representatives), max(subset_of, default=0) + 1), np.int64
-        )
-        """By representative and subset: its copies, and the representative itself."""
-        np.add.at(self._counts, (places, np.array(subset_of, np.int64)), 1)
-        self.count = self._between(self._counts, self._counts) // 2
-
-    def add(self, links: Links) -> None:
-        left, right = (
-            self._counts[np.searchsorted(self._representatives, side)] for side in links[:2]
-        )
-        self.count += self._between(left, right)
-
-    def _between(self, left: Int64Array, right: Int64Array) -> int:
-        return int((left.sum(1) * right.sum(1) - (left * right).sum(1)).sum())
-
-
-def _alone(count: int) -> list[list[int]]:
-    return [[place] for place in range(count)]
+def _between_subsets(left: Int64Array, right: Int64Array) -> int:
+    """Return how many pairs of copies of left and right documents are in different subsets."""
+    return int((left.sum(1) * right.sum(1) - (left * right).sum(1)).sum())
 
 
 def _draw(
