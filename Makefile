@@ -16,7 +16,7 @@ TESTS ?= tests
 # A process that has no more tests takes half of those that wait for another process.
 PARALLEL := -n auto --dist worksteal
 
-.PHONY: help demo test test-more test-all test-default test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format beside-peers beside-checkout scale classic figures outputs docs release clean
+.PHONY: help demo test test-more test-all test-default test-postgres soak soak-crash soak-clients soak-tests soak-fuzz soak-short soak-long soak-week check format beside-peers beside-checkout scale classic figures outputs docs playground release clean
 
 help:
 	@echo 'make demo       list copied functions in the Python standard library; the first time it takes'
@@ -39,6 +39,7 @@ help:
 	@echo 'make figures    write the figures that benchmarks recorded into the README and the docs'
 	@echo 'make outputs    write every generated page and every output that a page shows; it takes ten minutes'
 	@echo 'make docs       build the documentation into site/; read it with python -m http.server -d site'
+	@echo 'make playground  build it, and serve it to a browser on this machine: PostgreSQL runs in a page of it'
 	@echo 'make release    build and check what a release consists of, in dist/; it publishes nothing'
 	@echo 'make clean      remove .venv and what was compiled'
 
@@ -123,6 +124,10 @@ outputs: figures
 docs: .venv/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+playground: docs
+	@echo 'The playground is at http://127.0.0.1:8000/playground.html; Ctrl-C ends it'
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory site
+
 release: .venv/.dev
 	$(BIN)/python -m scripts.release
 
@@ -158,5 +163,5 @@ release: .venv/.dev
 	@touch $@
 
 clean:
-	rm -rf .venv .coverage* dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .coverage* .playground dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find textsim_db tests benchmarks migrations scripts -name __pycache__ -prune -exec rm -rf {} +

@@ -171,7 +171,7 @@ CREATE OR REPLACE FUNCTION textsim._verdict_on_reading(
     normal_form text, OUT verdict text, OUT share double precision, OUT pieces jsonb, OUT differences jsonb)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    kinds CONSTANT text[] := '{numbers,negations,words}';
+    kinds CONSTANT text[] := array_remove(textsim._guard_kinds(), 'content');
     total integer := cardinality(numbers);
     edits integer := 0;
     in_text integer := 0;

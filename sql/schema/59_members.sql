@@ -35,6 +35,30 @@ BEGIN
         'WHERE e.key = $1%s)', 'document_' || c.id, 'member_' || c.id, textsim._alive(c, 'e')) USING document_key;
 END $$;
 
+-- The stored matches, except of documents that a judgement or a chain of judgements answers.
+CREATE OR REPLACE FUNCTION textsim._match_pairs(corpus text) RETURNS TABLE (a text, b text, similarity double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+BEGIN
+    PERFORM textsim._tracking(c);
+    RETURN QUERY EXECUTE format($query$
+        SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.similarity
+        FROM textsim.%1$I d
+        JOIN (
+            SELECT x.document_id AS x, y.document_id AS y, m.similarity
+            FROM textsim.%3$I m JOIN textsim.%2$I x ON x.node = m.a JOIN textsim.%2$I y ON y.node = m.b
+            WHERE m.similarity <= 1
+            UNION ALL
+            SELECT x.document_id, y.document_id, 1
+            FROM textsim.%2$I x JOIN textsim.%2$I y ON y.node = x.node AND y.document_id > x.document_id
+        ) p ON p.x = d.id
+        JOIN textsim.%1$I e ON e.id = p.y
+        WHERE true%4$s%5$s
+        $query$, 'document_' || c.id, 'node_' || c.id, 'match_' || c.id, textsim._alive(c, 'd'),
+        textsim._alive(c, 'e'));
+END $$;
+
 CREATE OR REPLACE FUNCTION textsim.members(corpus text)
 RETURNS TABLE ( key text, cluster bigint, representative text, similarity double precision, crowded boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -61,30 +85,6 @@ COMMENT ON FUNCTION textsim.members_of(text, text)
     IS 'Returns the rows of members() for the cluster of the document with this key, and reads no other cluster. '
     'Returns no rows if the document has no match, or if no document has the key. Raises an error if the corpus is not '
     'tracked.';
-
--- The stored matches, except of documents that a judgement or a chain of judgements answers.
-CREATE OR REPLACE FUNCTION textsim._match_pairs(corpus text) RETURNS TABLE (a text, b text, similarity double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
-BEGIN
-    PERFORM textsim._tracking(c);
-    RETURN QUERY EXECUTE format($query$
-        SELECT least(d.key COLLATE "C", e.key), greatest(d.key COLLATE "C", e.key), p.similarity
-        FROM textsim.%1$I d
-        JOIN (
-            SELECT x.document_id AS x, y.document_id AS y, m.similarity
-            FROM textsim.%3$I m JOIN textsim.%2$I x ON x.node = m.a JOIN textsim.%2$I y ON y.node = m.b
-            WHERE m.similarity <= 1
-            UNION ALL
-            SELECT x.document_id, y.document_id, 1
-            FROM textsim.%2$I x JOIN textsim.%2$I y ON y.node = x.node AND y.document_id > x.document_id
-        ) p ON p.x = d.id
-        JOIN textsim.%1$I e ON e.id = p.y
-        WHERE true%4$s%5$s
-        $query$, 'document_' || c.id, 'node_' || c.id, 'match_' || c.id, textsim._alive(c, 'd'),
-        textsim._alive(c, 'e'));
-END $$;
 
 -- It compares all documents, unless the tables of a tracked corpus have the matches. These have no siblings.
 CREATE OR REPLACE FUNCTION textsim.doubtful(

@@ -151,10 +151,10 @@ def pending(
     errors: list[Error] = []
     damaged: list[str] = []
     with connect(database_url) as db:
-        for opened, failures in each_corpus(
-            db, corpus, lambda it: it.failures(retry=retry), damaged
-        ):
+        for opened, failures in each_corpus(db, corpus, lambda each: each.failures(), damaged):
             errors += [Error(opened.name, *failure) for failure in failures]
+            if retry:
+                opened.failures(retry=True)
     write(Error._fields, errors, form)
     if retry:
         print_message(f"{count(len(errors), 'document')} will be tried again")

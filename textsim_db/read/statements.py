@@ -18,31 +18,27 @@ IMPORT_SNAPSHOT: Final[LiteralString] = "SET TRANSACTION SNAPSHOT {}"
 
 # Searches: the candidates of texts.
 
-COUNT_SHARED_BUCKETS: Final[LiteralString] = """
-SELECT d.key, c.shared
+_IS_CANDIDATE: Final[LiteralString] = "textsim._is_candidate(c.shared, d.shingle_count, %s, %s)"
+
+
+def _of_one(
+    table: LiteralString,
+    column: LiteralString,
+    fields: LiteralString = TO_COMPARE,
+    having: LiteralString = "",
+    condition: LiteralString = "true",
+) -> LiteralString:
+    """Return the statement that finds the documents of a table with one of some values."""
+    return f"""
+SELECT {fields}
 FROM (
     SELECT b.document_id, count(*) AS shared
-    FROM pg_catalog.unnest(%s::integer[]) q (bucket)
-    JOIN {band} b ON b.bucket = q.bucket
-    GROUP BY b.document_id
-) c
-JOIN {document} d ON d.id = c.document_id
-WHERE textsim._is_candidate(c.shared, d.shingle_count, %s, %s){alive}
-"""
-
-
-def _candidates_of_one(table: LiteralString, column: LiteralString) -> LiteralString:
-    """Return the statement that finds the documents with one of some values of a table."""
-    return f"""
-SELECT {TO_COMPARE}
-FROM (
-    SELECT b.document_id
     FROM pg_catalog.unnest(%s::integer[]) q (value)
     JOIN {table} b ON b.{column} = q.value
-    GROUP BY b.document_id
+    GROUP BY b.document_id{having}
 ) c
 JOIN {{document}} d ON d.id = c.document_id
-WHERE true{{alive}}
+WHERE {condition}{{alive}}
 """
 
 
@@ -71,23 +67,16 @@ def _candidates_of_many(table: LiteralString, column: LiteralString) -> LiteralS
         GROUP BY b.document_id, q.query""")
 
 
-CANDIDATES_OF_ONE: Final = _candidates_of_one("{band}", "bucket")
+COUNT_SHARED_BUCKETS: Final = _of_one("{band}", "bucket", "d.key, c.shared", "", _IS_CANDIDATE)
+CANDIDATES_OF_ONE: Final = _of_one("{band}", "bucket")
 CANDIDATES_OF_MANY: Final = _candidates_of_many("{band}", "bucket")
-PASSAGE_CANDIDATES_OF_ONE: Final = _candidates_of_one("{passage}", "fingerprint")
+PASSAGE_CANDIDATES_OF_ONE: Final = _of_one("{passage}", "fingerprint")
 PASSAGE_CANDIDATES_OF_MANY: Final = _candidates_of_many("{passage}", "fingerprint")
 # In an exact corpus, the first count keeps documents that share enough rows with any size, and then the
 # sizes of both decide.
-EXACT_CANDIDATES_OF_ONE: Final[LiteralString] = f"""
-SELECT {TO_COMPARE}
-FROM (
-    SELECT b.document_id, count(*) AS shared
-    FROM pg_catalog.unnest(%s::integer[]) q (bucket)
-    JOIN {{band}} b ON b.bucket = q.bucket
-    GROUP BY b.document_id HAVING count(*) >= %s
-) c
-JOIN {{document}} d ON d.id = c.document_id
-WHERE textsim._is_candidate(c.shared, d.shingle_count, %s, %s){{alive}}
-"""
+EXACT_CANDIDATES_OF_ONE: Final = _of_one(
+    "{band}", "bucket", having=" HAVING count(*) >= %s", condition=_IS_CANDIDATE
+)
 EXACT_CANDIDATES_OF_MANY: Final = _of_many("""
         SELECT s.document_id, s.query
         FROM (

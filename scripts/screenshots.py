@@ -1,9 +1,10 @@
-"""Write the screenshots of textsim review into docs/images.
+"""Write the screenshots of textsim review and of the playground into docs/images.
 
-    python -m scripts.review_screenshots
+    make docs && python -m scripts.screenshots
 
-It takes a review in order, from the first look to the suggested threshold: the pictures show one corpus,
-whose documents and judgements are made here. It needs Chromium and chromedriver.
+The playground is that of the site. A review is taken in order, from the first look to the suggested
+threshold: its pictures show one corpus, whose documents and judgements are made here. The program needs
+Chromium and chromedriver.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from selenium import webdriver
 
 import textsim_db as ts
 from benchmarks.harness import fresh_database
+from tests.support import review
 from tests.support.browsers import chromium
-from tests.support.review import serving
+from tests.support.playground import open_playground, serving
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "images"
 PAGES = {
     "overview": "/",
     "pairs": "/pairs",
@@ -81,15 +84,30 @@ def shoot(browser: webdriver.Chrome, name: str) -> None:
     width, height = browser.execute_script(
         "const page = document.documentElement; return [page.clientWidth, page.scrollHeight]"
     )
-    clip = {"x": 0, "y": 0, "width": width, "height": min(height, MOST_HEIGHT), "scale": 1}
-    shot = browser.execute_cdp_cmd(
-        "Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True, "clip": clip}
-    )
-    (FOLDER / f"review-{name}.png").write_bytes(base64.b64decode(shot["data"]))
+    clip = {"x": 0, "y": 0, "width": width, "height": min(height, MOST_HEIGHT)}
+    write(browser, f"review-{name}", clip)
 
 
-def main() -> None:
-    """Take all pictures."""
+def shoot_playground() -> None:
+    """Write the playground from the typed texts on."""
+    with serving(ROOT / "site") as address, chromium() as browser:
+        open_playground(browser, address)
+        x, y, width = browser.execute_script("""
+            const { x, y, width } = document.getElementById("texts").getBoundingClientRect();
+            return [x, y + scrollY, width]""")
+        clip = {"x": x - 10, "y": y - 10, "width": width + 20, "height": MOST_HEIGHT}
+        write(browser, "playground", clip)
+
+
+def write(browser: webdriver.Chrome, name: str, clip: dict[str, float]) -> None:
+    """Write a part of a page as a picture."""
+    options = {"format": "png", "captureBeyondViewport": True, "clip": {**clip, "scale": 1}}
+    shot = browser.execute_cdp_cmd("Page.captureScreenshot", options)
+    (FOLDER / f"{name}.png").write_bytes(base64.b64decode(shot["data"]))
+
+
+def shoot_review() -> None:
+    """Write the pages of a review."""
     rng = random.Random(1)
     with fresh_database() as bench:
         corpus = bench.db.create_corpus("news", threshold=0.4, recall=1.0)
@@ -100,7 +118,7 @@ def main() -> None:
         corpus.attach("article", "id", "body")
         judge(corpus, rng)
         url = bench.db.engine.url.render_as_string(False)
-        with serving(url, "news") as address:
+        with review.serving(url, "news") as address:
             site = address.rstrip("/")
             with chromium() as browser:
                 browser.get(address)
@@ -111,6 +129,12 @@ def main() -> None:
                 for name, page in PAGES.items():
                     browser.get(site + page)
                     shoot(browser, name)
+
+
+def main() -> None:
+    """Take all pictures."""
+    shoot_playground()
+    shoot_review()
 
 
 if __name__ == "__main__":
