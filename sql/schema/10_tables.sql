@@ -8,7 +8,7 @@
 --     passages    45 passages, 49 quotations
 --     clusters    46 computed when somebody asks, 54 to 59 and 61 tracked: kept current in tables
 --     tables      the user's tables that are attached: 60 the log of changes, 62 to 66 keys, triggers, refused tables,
---                 changes that triggers miss, attaching; 68 a worker in SQL
+--                 changes that triggers miss, attaching; 68 a worker in SQL; 44 merges that can be undone
 --     operations  67 problems and status, 69 metrics, 70 rights, 80 the objects that must exist
 --
 -- Each corpus has tables of its own, document_N and others, where N is textsim.corpus.id. So a role gets rights to one
