@@ -269,7 +269,7 @@ def test_records_go_to_standard_output_and_messages_to_standard_error(textsim: T
     assert textsim("dedupe", "in.csv", "--report", "r.jsonl").stdout_bytes == b""
     told = textsim("dedupe", "in.csv", "--annotate").stdout.splitlines()
     assert len(told) == 6
-    assert told[0].endswith(",cluster,size,kept,similarity")
+    assert told[0].endswith(",cluster,size,kept,similarity,kept_key")
 
 
 def test_memory_past_the_limit_is_said(textsim: Textsim) -> None:
