@@ -26,8 +26,8 @@ MODULES: Final = {
 CORPUS: Final = {
     "Begin with": "add_many remove query query_many neighbours pairs clusters duplicates attach rebuild",
     "Add": "add add_unique",
-    "Search": "nearest distinct candidates quote passages passages_of shared_passages characters "
-    "contamination",
+    "Search": "nearest distinct candidates quote passages passages_of shared_passages regions "
+    "characters contamination",
     "Group": "track update_clusters members cluster_events untrack split inspect_clusters",
     "Judge": "judge judge_many unjudge judgements doubtful differences explain",
     "Attach": "merge unmerge detach reconcile drift failures",

@@ -101,6 +101,24 @@ CREATE OR REPLACE FUNCTION textsim._units() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 'cl|cm|dl|dm|ft|g|gal|gb|ghz|gib|hz|kb|kg|khz|kib|km|kv|kw|kwh|l|lb|lbs|m|ma|mah|mb|mg|mhz|mib|ml|mm|mw|oz|tb|v|w';
 
+-- Numerals in words, and the units that are compared with each other.
+CREATE OR REPLACE FUNCTION textsim._numerals() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN
+    'acht|cent|cien|cinco|cinq|cuatro|deux|diez|dix|doce|dos|douze|drei|eight|eighteen|eighth|eighty|'
+    'eleven|elf|fifteen|fifth|fifty|first|five|forty|four|fourteen|fourth|fünf|huit|hundert|hundred|ii|'
+    'iii|iv|ix|jr|mil|mille|million|neuf|neun|nine|nineteen|ninety|ninth|nueve|ocho|once|onze|quatre|'
+    'sechs|second|seis|sept|seven|seventeen|seventh|seventy|sieben|siete|six|sixteen|sixth|sixty|sr|'
+    'tausend|ten|tenth|third|thirteen|thirty|thousand|three|tres|trois|twelve|twenty|two|vi|vier|vii|'
+    'viii|xi|xii|xiii|xiv|xix|xv|xvi|xvii|xviii|xx|xxi|xxii|xxiii|xxiv|xxix|xxv|xxvi|xxvii|xxviii|zehn|'
+    'zwei|zwölf|一|七|万|三|九|二|五|亿|億|八|六|十|千|四|百';
+
+CREATE OR REPLACE FUNCTION textsim._compared_units() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN
+    'a|c|chf|cl|cm|dl|dm|dollar|dollars|eur|euro|euros|f|ft|g|gal|gb|gbp|ghz|gib|h|hz|jpy|kb|kg|khz|kib|'
+    'km|kw|kwh|l|lb|lbs|m|ma|mb|mg|mhz|mi|mib|min|ml|mm|ms|mv|mw|oz|pt|s|t|tb|usd|v|w|yd';
+
 -- A normal form with numbers as one writes them plainly: 26 for 26th, 8w for 8 W.
 CREATE OR REPLACE FUNCTION textsim._plain_numbers(form text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -186,6 +204,25 @@ BEGIN
         END IF;
     END LOOP;
     RETURN kinds;
+END $$;
+
+-- The kinds of different words in two normal forms: numerals, and units if both have one.
+CREATE OR REPLACE FUNCTION textsim._numerals_and_units(form text, other_form text) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN array(
+        SELECT n.kind
+        FROM (VALUES ('numerals', textsim._numerals()), ('units', textsim._compared_units())) n (kind, names)
+        CROSS JOIN LATERAL (
+            SELECT array_agg(DISTINCT w.word) FILTER (WHERE w.is_first) AS one,
+                array_agg(DISTINCT w.word) FILTER (WHERE NOT w.is_first) AS other
+            FROM (
+                SELECT unnest(string_to_array(form, ' ')) COLLATE "C" AS word, true AS is_first
+                UNION ALL SELECT unnest(string_to_array(other_form, ' ')) COLLATE "C", false) w
+            WHERE w.word = ANY (string_to_array(n.names, '|'))
+        ) s
+        WHERE CASE n.kind WHEN 'units' THEN s.one <> s.other ELSE s.one IS DISTINCT FROM s.other END
+        ORDER BY n.kind);
 END $$;
 
 -- Whether a guard counts a word, so that it is never left out as a stop word.

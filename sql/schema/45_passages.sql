@@ -398,6 +398,66 @@ BEGIN
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 
+-- The regions of one document: its runs, joined by gaps of at most gap words of both sides. textsim_db.compare.regions
+-- does the same. a, b: the units of the text and of the document.
+CREATE OR REPLACE FUNCTION textsim._regions_of(a text[], b text[], runs jsonb, gap integer)
+RETURNS TABLE (
+    share double precision, in_text integer, words_in_text integer, in_document integer, words_in_document integer,
+    passages jsonb)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    parts jsonb[];
+    part jsonb;
+BEGIN
+    -- A run begins a part if it begins more than gap words after the end of all runs before it.
+    parts := array(
+        SELECT jsonb_agg(jsonb_build_object('words', d.words, 'in_text', d.i, 'in_document', d.j) ORDER BY d.i, d.j)
+        FROM (
+            SELECT t.*, count(*) FILTER (WHERE t.is_apart) OVER (PARTITION BY t.number ORDER BY t.j) AS part
+            FROM (
+                SELECT s.words, s.i, s.j, s.number, s.j - max(s.j + s.words) OVER (
+                    PARTITION BY s.number ORDER BY s.j ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) > gap AS is_apart
+                FROM (
+                    SELECT r.*, count(*) FILTER (WHERE r.is_apart) OVER (ORDER BY r.i, r.j) AS number
+                    FROM (
+                        SELECT x.words, x.in_text AS i, x.in_document AS j, x.in_text - max(x.in_text + x.words) OVER (
+                            ORDER BY x.in_text, x.in_document ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+                            ) > gap AS is_apart
+                        FROM jsonb_to_recordset(runs) x (words integer, in_text integer, in_document integer)
+                    ) r
+                ) s
+            ) t
+        ) d
+        GROUP BY d.number, d.part);
+    IF cardinality(parts) = 1 THEN
+        passages := parts[1];
+        SELECT min(x.in_text), max(x.in_text + x.words) - min(x.in_text), min(x.in_document),
+            max(x.in_document + x.words) - min(x.in_document)
+        INTO in_text, words_in_text, in_document, words_in_document
+        FROM jsonb_to_recordset(passages) x (words integer, in_text integer, in_document integer);
+        SELECT 2 * sum(least(n.one, n.other))::double precision / (words_in_text + words_in_document) INTO share
+        FROM (
+            SELECT count(*) FILTER (WHERE u.is_of_text) AS one, count(*) FILTER (WHERE NOT u.is_of_text) AS other
+            FROM (
+                SELECT unnest(a[in_text + 1:in_text + words_in_text]) COLLATE "C" AS unit, true AS is_of_text
+                UNION ALL
+                SELECT unnest(b[in_document + 1:in_document + words_in_document]) COLLATE "C", false) u
+            GROUP BY u.unit
+        ) n;
+        IF share >= 0.34 OR jsonb_array_length(passages) = 1 THEN
+            RETURN NEXT;
+            RETURN;
+        END IF;
+        -- With no gap left, each run is a region.
+        parts := CASE WHEN gap > 0 THEN parts ELSE array(SELECT jsonb_build_array(r) FROM jsonb_array_elements(runs) r) END;
+        gap := gap / 2;
+    END IF;
+    FOREACH part IN ARRAY parts LOOP
+        RETURN QUERY SELECT * FROM textsim._regions_of(a, b, part, gap);
+    END LOOP;
+END $$;
+
 CREATE OR REPLACE FUNCTION textsim.passages(
     corpus text, text text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL, scope text DEFAULT NULL,
     max_documents integer DEFAULT NULL)
@@ -434,6 +494,45 @@ COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer
     'a run is at several places of the text, the first place is returned; at more than ten places, it may be returned in '
     'parts. In a scoped corpus, scope is required. With max_documents, a part of the text that more documents have is not '
     'searched for: a notice warns that a passage in it may be missed. Raises an error if min_words is too small.';
+
+CREATE OR REPLACE FUNCTION textsim.regions(
+    corpus text, text text, gap integer DEFAULT 50, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL,
+    scope text DEFAULT NULL, max_documents integer DEFAULT NULL)
+RETURNS TABLE (
+    key text, share double precision, in_text integer, words_in_text integer, in_document integer,
+    words_in_document integer, passages jsonb)
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+BEGIN
+    PERFORM textsim._check_search(c, NULL, max_results);
+    PERFORM textsim._check_given('gap', gap IS NOT NULL);
+    IF gap NOT BETWEEN 0 AND 10000 THEN
+        RAISE EXCEPTION 'gap is %; expected 0 to 10000', gap USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF c.id IS NULL THEN
+        RETURN;
+    END IF;
+    RETURN QUERY EXECUTE format($query$
+        SELECT d.key, r.*
+        FROM (
+            SELECT p.key, jsonb_agg(to_jsonb(p)) AS runs FROM textsim.passages($1, $2, $3, NULL, $4, $5) p GROUP BY p.key
+        ) s
+        JOIN textsim.%I d ON d.key = s.key
+        CROSS JOIN LATERAL textsim._regions_of(
+            $6, textsim._units(textsim._stored_form($7, d.word_ids, d.normal_form), $8), s.runs, $9) r
+        ORDER BY r.words_in_text DESC, d.key COLLATE "C", r.in_document LIMIT $10
+        $query$, 'document_' || c.id)
+    USING corpus, text, min_words, scope, max_documents, textsim._units(textsim._form(c, text), c.unit), c.id, c.unit, gap,
+        max_results;
+END $$;
+COMMENT ON FUNCTION textsim.regions(text, text, integer, integer, integer, text, integer)
+    IS 'Returns the parts of documents that a text has in changed words, the longest first. A region joins the passages of '
+    'a document while no gap between two of them has more than gap words, neither in the text nor in the document. If '
+    'less than 0.34 of its words are equal, its gaps are made shorter. share is 2 * the words that both parts have / '
+    'the words of both. Each passage that passages() returns is in one region, and the column passages has those of a '
+    'region. The other arguments, and the errors, are those of passages(); gap is 0 to 10,000.';
 
 -- textsim_db.read.find_passages does the same.
 CREATE OR REPLACE FUNCTION textsim.common_runs(

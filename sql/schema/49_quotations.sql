@@ -1,41 +1,63 @@
 -- Quotations: whether the words of a text stand in a document, where, and what differs. textsim_db.compare.quotations
 -- does the same, and says how a place is chosen.
 
--- The readings of a quotation: the normal forms of their pieces one after another, and the number of pieces of each. All
--- words are one piece; if it is divided, ellipses divide it, then also words in square brackets, which are the quoter's.
--- Too few or too many words are an error; a reading whose pieces together have too few words is left out.
-CREATE OR REPLACE FUNCTION textsim._readings_of(
-    c textsim.corpus, text text, shortest integer, OUT forms text[], OUT sizes integer[])
+-- The readings of a quotation: of each its pieces, which have a text and its normal form. All words are one piece; if it is
+-- divided, ellipses divide it, then also words in square brackets, which are the quoter's. Too few or too many words are
+-- an error; a reading whose pieces together have too few words is left out.
+CREATE OR REPLACE FUNCTION textsim._readings_of(c textsim.corpus, text text, shortest integer) RETURNS jsonb[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     ellipses CONSTANT text := '\.{3,}|…|\. \. \.';
     cuts text;
-    form text := textsim._form(c, text);
-    words integer := cardinality(string_to_array(form, ' '));
-    pieces text[];
+    words integer;
+    reading jsonb;
+    readings jsonb[];
 BEGIN
     IF shortest NOT BETWEEN 1 AND 500 THEN
         RAISE EXCEPTION 'shortest is %; expected 1 to 500', shortest USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF words NOT BETWEEN shortest AND 500 THEN
-        RAISE EXCEPTION 'the quotation has % words; expected % to 500', words, shortest
-            USING ERRCODE = 'invalid_parameter_value', HINT = CASE WHEN words BETWEEN 1 AND shortest
-                THEN 'shortest allows fewer, which are found only unaltered.' ELSE 'Quote words of a document.' END;
-    END IF;
-    forms := ARRAY[form];
-    sizes := '{1}';
-    FOREACH cuts IN ARRAY ARRAY[ellipses, ellipses || '|\[[^][]*\]'] LOOP
+    FOREACH cuts IN ARRAY ARRAY[NULL, ellipses, ellipses || '|\[[^][]*\]'] LOOP
         CONTINUE WHEN text COLLATE "C" !~ cuts;
-        pieces := array(
-            SELECT f.form
-            FROM regexp_split_to_table(text COLLATE "C", cuts) WITH ORDINALITY p (piece, place)
-            CROSS JOIN LATERAL (SELECT textsim._form(c, p.piece) OFFSET 0) f (form)
-            WHERE f.form <> '' ORDER BY p.place);
-        IF cardinality(string_to_array(array_to_string(pieces, ' '), ' ')) >= shortest THEN
-            forms := forms || pieces;
-            sizes := sizes || cardinality(pieces);
+        SELECT jsonb_agg(jsonb_build_object('text', p.text, 'form', f.form) ORDER BY p.place),
+            sum(cardinality(string_to_array(f.form, ' '))) INTO reading, words
+        FROM regexp_split_to_table(text COLLATE "C", coalesce(cuts, '$.')) WITH ORDINALITY p (text, place)
+        CROSS JOIN LATERAL (SELECT textsim._form(c, p.text) OFFSET 0) f (form)
+        WHERE f.form <> '';
+        words := coalesce(words, 0);
+        IF cuts IS NULL AND words NOT BETWEEN shortest AND 500 THEN
+            RAISE EXCEPTION 'the quotation has % words; expected % to 500', words, shortest
+                USING ERRCODE = 'invalid_parameter_value', HINT = CASE WHEN words BETWEEN 1 AND shortest
+                    THEN 'shortest allows fewer, which are found only unaltered.' ELSE 'Quote words of a document.' END;
+        END IF;
+        IF words >= shortest THEN
+            readings := readings || reading;
         END IF;
     END LOOP;
+    RETURN readings;
+END $$;
+
+-- The signs of a text in order, and the words before each; textsim_db.text.distinctions.symbols does the same.
+-- Punctuation that may decide is replaced by symbols, and the words between two symbols are counted.
+CREATE OR REPLACE FUNCTION textsim._signs_of(c textsim.corpus, body text, OUT signs text[], OUT words_before integer[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    marked text COLLATE "C" := translate(body, '%‰*/\&@', '⠁⠂⠃⠄⠅⠆⠇');
+    found text;
+BEGIN
+    marked := regexp_replace(marked, '(?<=[0-9])[-‐‑‒–—―−](?=[0-9])', '⠈', 'g');
+    marked := regexp_replace(marked, '−(?=[0-9])', '-', 'g');  -- of a word, as is the end of "c++"
+    marked := regexp_replace(marked, '(?<=[^\s[:punct:]0-9])\++(?![^\s[:punct:]]|\+)', '', 'g');
+    marked := regexp_replace(marked, '(?<=[^\s-])-(?=-*([ \t]+([^\s]|$)|[]),.;:!?"''…[]|$))', '⠈', 'g');
+    marked := regexp_replace(marked, '(?<=[0-9])\.(?=[0-9])|(?<![^\s([])\.(?=[0-9])', '⠉', 'g');
+    marked := regexp_replace(marked, '(?<=[0-9]),(?=[0-9])', '⠊', 'g');
+    marked := regexp_replace(marked, '(?<=[0-9]):(?=[0-9])', '⠋', 'g');
+    found := replace(textsim._symbols(marked), ' ', '');
+    signs := string_to_array(translate(found, '⠁⠂⠃⠄⠅⠆⠇⠈⠉⠊⠋−', '%‰*/\&@-.,:-'), NULL);
+    words_before := array(
+        SELECT sum(cardinality(string_to_array(textsim._form(c, p.text), ' '))) OVER (ORDER BY p.place)
+        FROM unnest(string_to_array(translate(marked, found, repeat(E'\x01', length(found))), E'\x01'))
+            WITH ORDINALITY p (text, place)
+        ORDER BY p.place);
 END $$;
 
 -- The best run of a document for a piece, if it has fewer than edits: its edits, the words before it and up to its end,
@@ -165,21 +187,35 @@ BEGIN
     RETURN textsim._stored_form(c.id, word_ids[first + 1:last], NULL);
 END $$;
 
--- The verdict on a quotation that is read as pieces; NULL if it is absent. words, numbers: those of all pieces.
+-- The kinds of the words that differ between two runs. Guards are compared with the words around the runs, too.
+CREATE OR REPLACE FUNCTION textsim._quotation_kinds(c textsim.corpus, form text, other_form text, run text, other_run text)
+RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN textsim._differing(
+        array_remove(textsim._guard_kinds(), 'content'), c.guard_words, '{}', form, other_form)
+        || textsim._numerals_and_units(run, other_run);
+END $$;
+
+-- The verdict on a reading of a quotation by a document; NULL if it is absent. signs, words_before: those of the original
+-- text of the document, as _signs_of() returns them, or NULL.
 CREATE OR REPLACE FUNCTION textsim._verdict_on_reading(
-    c textsim.corpus, words text[], numbers integer[], lengths integer[], document integer[], word_ids integer[],
-    normal_form text, OUT verdict text, OUT share double precision, OUT pieces jsonb, OUT differences jsonb)
+    c textsim.corpus, reading jsonb, word_ids integer[], normal_form text, signs text[], words_before integer[],
+    OUT verdict text, OUT share double precision, OUT pieces jsonb, OUT differences jsonb)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    kinds CONSTANT text[] := array_remove(textsim._guard_kinds(), 'content');
-    total integer := cardinality(numbers);
+    forms text[] := array(SELECT p.piece ->> 'form' FROM jsonb_array_elements(reading) WITH ORDINALITY p (piece, n) ORDER BY n);
+    words text[] := string_to_array(array_to_string(forms, ' '), ' ');
+    numbers integer[];
+    document integer[] := word_ids[:];
     edits integer := 0;
     in_text integer := 0;
     ends integer := 0;  -- the words of the document up to the end of the piece before
-    place record;
-    length integer;
     own text[];
+    length integer;
+    place record;
     left_out text;
+    theirs text;
     k integer;
     last_of_run integer;
     low integer;
@@ -187,19 +223,30 @@ DECLARE
     before integer;
     after integer;
 BEGIN
+    IF word_ids IS NOT NULL THEN
+        numbers := textsim._stored_numbers(c.id, NULL, array_to_string(forms, ' '));
+    ELSE
+        -- Numbers of two texts may differ for a word that is not in the dictionary, so both are numbered together.
+        numbers := array(
+            SELECT dense_rank() OVER (ORDER BY u.word COLLATE "C")::integer
+            FROM unnest(words || string_to_array(normal_form, ' ')) WITH ORDINALITY u (word, place)
+            ORDER BY u.place);
+        document := numbers[cardinality(words) + 1:];
+    END IF;
     pieces := '[]';
     differences := '[]';
-    FOREACH length IN ARRAY lengths LOOP
-        own := words[in_text + 1:in_text + length];
+    FOR number IN 1..cardinality(forms) LOOP
+        own := string_to_array(forms[number], ' ');
+        length := cardinality(own);
         -- A piece of fewer words stands in many texts by chance, so it counts as missing.
         SELECT * INTO place FROM textsim._place_of(
-            CASE WHEN cardinality(lengths) = 1 OR length >= 3 THEN numbers[in_text + 1:in_text + length] END,
+            CASE WHEN cardinality(forms) = 1 OR length >= 3 THEN numbers[in_text + 1:in_text + length] END,
             document[ends + 1:]) p;
         IF place.edits IS NULL THEN
             edits := edits + length;
             differences := differences || jsonb_build_object(
-                'in_text', in_text, 'quotation', array_to_string(own, ' '), 'in_document', NULL, 'document', '',
-                'kinds', textsim._differing(kinds, c.guard_words, '{}', array_to_string(own, ' '), ''));
+                'in_text', in_text, 'quotation', forms[number], 'in_document', NULL, 'document', '',
+                'kinds', textsim._quotation_kinds(c, forms[number], '', forms[number], ''));
             pieces := pieces || jsonb_build_object('in_text', in_text, 'words', length, 'in_document', NULL,
                 'words_in_document', 0, 'left_out', '', 'kinds', '[]'::jsonb);
         ELSE
@@ -208,7 +255,7 @@ BEGIN
                 ELSE textsim._words_between(c, word_ids, normal_form, ends, ends + place.first) END;
             pieces := pieces || jsonb_build_object('in_text', in_text, 'words', length,
                 'in_document', ends + place.first, 'words_in_document', place.last - place.first,
-                'left_out', left_out, 'kinds', textsim._differing(kinds, c.guard_words, '{}', '', left_out));
+                'left_out', left_out, 'kinds', textsim._quotation_kinds(c, '', left_out, '', left_out));
             FOR k IN 1..cardinality(place.runs) BY 4 LOOP
                 last_of_run := place.runs[k + 1];
                 before := least(2, place.runs[k] - coalesce(place.runs[k - 3], 0));
@@ -222,81 +269,46 @@ BEGIN
                 IF last_of_run = length THEN
                     high := least(cardinality(document), high + length - place.runs[k]);
                 END IF;
+                left_out := array_to_string(own[place.runs[k] + 1:last_of_run], ' ');
+                theirs := textsim._words_between(c, word_ids, normal_form, low, high);
                 differences := differences || jsonb_build_object(
-                    'in_text', in_text + place.runs[k],
-                    'quotation', array_to_string(own[place.runs[k] + 1:last_of_run], ' '),
-                    'in_document', low,
-                    'document', textsim._words_between(c, word_ids, normal_form, low, high),
-                    'kinds', textsim._differing(kinds, c.guard_words, '{}',
-                        array_to_string(own[place.runs[k] - before + 1:last_of_run + after], ' '),
-                        textsim._words_between(c, word_ids, normal_form, low - before, high + after)));
+                    'in_text', in_text + place.runs[k], 'quotation', left_out, 'in_document', low, 'document', theirs,
+                    'kinds', textsim._quotation_kinds(
+                        c, array_to_string(own[place.runs[k] - before + 1:last_of_run + after], ' '),
+                        textsim._words_between(c, word_ids, normal_form, low - before, high + after), left_out, theirs));
             END LOOP;
+            IF place.edits = 0 AND signs IS NOT NULL THEN
+                left_out := array_to_string((textsim._signs_of(c, reading -> number - 1 ->> 'text')).signs, ' ');
+                theirs := coalesce((
+                    SELECT string_agg(s.sign, ' ' ORDER BY s.place)
+                    FROM unnest(signs, words_before) WITH ORDINALITY s (sign, before, place)
+                    WHERE s.before BETWEEN ends + place.first AND ends + place.last), '');
+                IF left_out <> theirs THEN
+                    differences := differences || jsonb_build_object(
+                        'in_text', in_text, 'quotation', left_out, 'in_document', ends + place.first, 'document', theirs,
+                        'kinds', ARRAY['symbols']);
+                END IF;
+            END IF;
             ends := ends + place.last;
         END IF;
         in_text := in_text + length;
     END LOOP;
-    IF 10 * edits > 3 * total THEN
+    IF 10 * edits > 3 * in_text THEN
         pieces := NULL;
         differences := NULL;
         RETURN;
     END IF;
-    verdict := CASE WHEN edits > 0 THEN 'altered' WHEN cardinality(lengths) = 1 THEN 'exact' ELSE 'pieces' END;
-    share := 1 - edits::double precision / total;
-END $$;
-
--- The verdict on a quotation by one document: that of its best reading, of equals the first; NULL if it is absent.
-CREATE OR REPLACE FUNCTION textsim._verdict_in_document(
-    c textsim.corpus, forms text[], sizes integer[], word_ids integer[], normal_form text, OUT verdict text,
-    OUT share double precision, OUT pieces jsonb, OUT differences jsonb)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    form text := array_to_string(forms, ' ');
-    words text[] := string_to_array(form, ' ');
-    lengths integer[] := array(
-        SELECT cardinality(string_to_array(f.form, ' ')) FROM unnest(forms) WITH ORDINALITY f (form, place)
-        ORDER BY f.place);
-    own_lengths integer[];
-    first integer := 0;  -- the words before the reading
-    last integer;
-    numbers integer[];
-    document integer[];
-    size integer;
-    reading record;
-BEGIN
-    IF word_ids IS NOT NULL THEN
-        numbers := textsim._stored_numbers(c.id, NULL, form);
-        document := word_ids[:];
-    ELSE
-        -- Numbers of two texts may differ for a word that is not in the dictionary, so both are numbered together.
-        numbers := array(
-            SELECT dense_rank() OVER (ORDER BY u.word COLLATE "C")::integer
-            FROM unnest(words || string_to_array(normal_form, ' ')) WITH ORDINALITY u (word, place)
-            ORDER BY u.place);
-        document := numbers[cardinality(words) + 1:];
-    END IF;
-    FOREACH size IN ARRAY sizes LOOP
-        own_lengths := lengths[:size];
-        lengths := lengths[size + 1:];
-        last := first + (SELECT sum(l) FROM unnest(own_lengths) l);
-        SELECT * INTO reading FROM textsim._verdict_on_reading(
-            c, words[first + 1:last], numbers[first + 1:last], own_lengths, document, word_ids, normal_form) r;
-        IF reading.share > coalesce(_verdict_in_document.share, 0)
-            OR reading.verdict = 'exact' AND _verdict_in_document.verdict = 'pieces'
-        THEN
-            verdict := reading.verdict;
-            share := reading.share;
-            pieces := reading.pieces;
-            differences := reading.differences;
-        END IF;
-        EXIT WHEN verdict = 'exact';
-        first := last;
-    END LOOP;
+    verdict := CASE WHEN edits > 0 THEN 'altered' WHEN cardinality(forms) = 1 THEN 'exact' ELSE 'pieces' END;
+    share := 1 - edits::double precision / in_text;
 END $$;
 
 -- The fingerprints by which documents are looked up that may have a quotation.
-CREATE OR REPLACE FUNCTION textsim._fingerprints_of_quotation(c textsim.corpus, forms text[], part bigint)
+CREATE OR REPLACE FUNCTION textsim._fingerprints_of_quotation(c textsim.corpus, readings jsonb[], part bigint)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    forms text[] := array(
+        SELECT p ->> 'form' FROM unnest(readings) r CROSS JOIN LATERAL jsonb_array_elements(r) p);
 BEGIN
     IF c.passages IS NULL THEN
         RAISE EXCEPTION 'corpus "%" has no passages, by which it finds the documents that may have a quotation', c.name
@@ -315,71 +327,73 @@ BEGIN
 END $$;
 
 -- The best verdict on a quotation; see quote(). It has another name for the key, which is also a column of the result.
-CREATE OR REPLACE FUNCTION textsim._quote(corpus text, text text, own_key text, scope text, shortest integer)
+CREATE OR REPLACE FUNCTION textsim._quote(
+    corpus text, text text, own_key text, scope text, shortest integer, original text)
 RETURNS TABLE (verdict text, key text, share double precision, pieces jsonb, differences jsonb)
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 1 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 SET jit = off AS $$
+#variable_conflict use_column
 DECLARE
     c textsim.corpus := textsim._required_corpus(corpus);
     part bigint := textsim._part_of(c, scope);
     fingerprints integer[];
-    query record;
-    candidate record;
-    result record;
-    documents integer := 0;
+    readings jsonb[];
+    signs record;
+    found record;
 BEGIN
     PERFORM textsim._check_given('the text', text IS NOT NULL);
     PERFORM textsim._check_given('shortest', shortest IS NOT NULL);
-    query := textsim._readings_of(c, text, shortest);
+    readings := textsim._readings_of(c, text, shortest);
+    signs := textsim._signs_of(c, original);
     IF own_key IS NULL THEN
         PERFORM textsim._warn_unindexed(c);
-        fingerprints := textsim._fingerprints_of_quotation(c, query.forms, part);
+        fingerprints := textsim._fingerprints_of_quotation(c, readings, part);
     END IF;
-    verdict := 'absent';
-    pieces := '[]';
-    differences := '[]';
-    FOR candidate IN EXECUTE format($query$
-        SELECT d.key, d.word_ids, d.normal_form FROM textsim.%I d
+    EXECUTE format($query$
+        SELECT v.*, d.key, d.word_ids, d.normal_form
+        FROM textsim.%I d CROSS JOIN unnest($4) WITH ORDINALITY r (reading, place)
+        CROSS JOIN LATERAL textsim._verdict_on_reading($5, r.reading, d.word_ids, d.normal_form, $6, $7) v
         WHERE %s AND ($3 IS NULL OR d.part = $3)%s
-        ORDER BY d.key COLLATE "C"
+        ORDER BY v.share DESC NULLS LAST, v.verdict <> 'exact', d.key COLLATE "C", r.place
+        LIMIT 1
         $query$, 'document_' || c.id, CASE WHEN own_key IS NOT NULL THEN 'd.key = $1' ELSE format(
             'd.id = ANY (array(SELECT p.document_id FROM textsim.%I p WHERE p.fingerprint = ANY ($2)))',
             'passage_' || c.id) END, textsim._alive(c, 'd'))
-    USING own_key, fingerprints, part LOOP
-        documents := documents + 1;
-        SELECT * INTO result FROM textsim._verdict_in_document(
-            c, query.forms, query.sizes, candidate.word_ids, candidate.normal_form) v;
-        -- Of equal shares, an exact quotation counts before its pieces.
-        IF result.share > coalesce(_quote.share, 0) OR (result.verdict = 'exact' AND _quote.verdict = 'pieces') THEN
-            verdict := result.verdict;
-            key := candidate.key;
-            share := result.share;
-            pieces := result.pieces;
-            differences := result.differences;
-        END IF;
-        EXIT WHEN verdict = 'exact';
-    END LOOP;
-    IF own_key IS NOT NULL AND documents = 0 THEN
+    INTO found USING own_key, fingerprints, part, readings, c, signs.signs, signs.words_before;
+    IF own_key IS NOT NULL AND found.key IS NULL THEN
         RAISE EXCEPTION 'corpus "%" has no document "%"', c.name, own_key USING ERRCODE = 'no_data_found';
     END IF;
-    RETURN NEXT;
+    IF found.verdict IS NULL THEN
+        RETURN QUERY SELECT 'absent', NULL::text, NULL::double precision, '[]'::jsonb, '[]'::jsonb;
+        RETURN;
+    END IF;
+    IF original IS NOT NULL
+        AND textsim._form(c, original) <> textsim._stored_form(c.id, found.word_ids, found.normal_form)
+    THEN
+        RAISE EXCEPTION 'the original has other words than document "%"', found.key
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN QUERY SELECT found.verdict, found.key, found.share, found.pieces, found.differences;
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim.quote(
-    corpus text, text text, key text DEFAULT NULL, scope text DEFAULT NULL, shortest integer DEFAULT 4)
+    corpus text, text text, key text DEFAULT NULL, scope text DEFAULT NULL, shortest integer DEFAULT 4,
+    original text DEFAULT NULL)
 RETURNS TABLE (verdict text, key text, share double precision, pieces jsonb, differences jsonb)
 LANGUAGE sql STABLE PARALLEL SAFE COST 100000 ROWS 1
 BEGIN ATOMIC
-    SELECT q.verdict, q.key, q.share, q.pieces, q.differences FROM textsim._quote($1, $2, $3, $4, $5) q;
+    SELECT q.verdict, q.key, q.share, q.pieces, q.differences FROM textsim._quote($1, $2, $3, $4, $5, $6) q;
 END;
-COMMENT ON FUNCTION textsim.quote(text, text, text, text, integer)
+COMMENT ON FUNCTION textsim.quote(text, text, text, text, integer, text)
     IS 'Returns one row: whether a quotation stands in a document, where, and what differs. The verdict is exact if its '
     'words stand in a row in the document; pieces if an ellipsis (..., …) or words in square brackets divide it, and '
     'each piece of three words or more stands there, in order; altered if a run of the document has at least 70 % of '
     'its words, in order; absent otherwise. share is 1 - edits / words of the quotation. pieces has the words of the '
     'quotation before each piece, its words, the words of the document before its place and in it, the words left out '
     'since the piece before, and their kinds. differences has the runs of words that differ, each with its kinds: '
-    'numbers, negations, or guard words ("words"). With a key, the document alone is asked. Without, the corpus must '
+    'numbers, negations, guard words ("words"), numerals or units. original is the text of the document, because a '
+    'corpus stores only words: with it, the signs of an unaltered piece are compared, too, such as % and <, and the '
+    'kind of such a difference is symbols. With a key, the document alone is asked. Without, the corpus must '
     'have passages, and the best document is returned, of those that share a run of that many words with the '
     'quotation. In a scoped corpus, scope is required. Raises an error if no document has the key, or if the '
     'quotation has fewer than shortest words or more than 500. If fewer than four are allowed, such a quotation is '

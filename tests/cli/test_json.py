@@ -88,6 +88,8 @@ LINES: list[tuple[str, dict[str, Any]]] = [
         "quote letters 'the quick brown fox jumps over the lazy dog near the river bank' --format jsonl",
         {"verdict": "exact"},
     ),
+    ("regions letters 'the quick brown fox jumps over the lazy dog near the river'", {"key": "a"}),
+    ("quotations news.jsonl --against letters --key id", {"verdict": "exact"}),
     ("contamination news.jsonl --against letters", {"key": "a"}),
     ("forget news b --later --yes", {"documents": 1, "has_words": True}),
     ("corpus drop news --yes", {"corpus": "news", "documents": 4}),
@@ -99,7 +101,16 @@ ELSEWHERE = {"warm", "db stop"}
 COMPUTING = {
     *("dedupe", "compare", "identify", "demo", "index", "pairs"),
     *("clusters", "review", "track", "attach", "worker", "reconcile", "plan", "rebuild", "stats"),
-    *("boilerplate", "check", "warm", "passages", "contamination", "quote"),
+    *(
+        "boilerplate",
+        "check",
+        "warm",
+        "passages",
+        "regions",
+        "contamination",
+        "quote",
+        "quotations",
+    ),
 }
 """Commands that compute signatures, as check does for each document. Their help does not."""
 ONE_TEXT = [

@@ -47,6 +47,15 @@ def test_passages_are_shown_in_their_context(textsim: Textsim) -> None:
     assert "to search for its content: --file letter.txt" in named.stderr
 
 
+def test_regions_have_gaps(textsim: Textsim) -> None:
+    create(textsim)
+    text = "before it one two three x four five six seven eight after it"
+    listed = textsim("regions", "c", text, "--gap", "5", "--format", "jsonl")
+    (row,) = rows(listed)
+    assert (row["words_in_text"], row["in_document"], row["end"]) == (7, 5, len(text))
+    assert "1 region found" in listed.stderr
+
+
 def test_a_quotation_that_is_not_verified_fails(textsim: Textsim) -> None:
     create(textsim)
     exact = textsim("quote", "c", RUN.upper(), "--format", "jsonl")
@@ -55,7 +64,7 @@ def test_a_quotation_that_is_not_verified_fails(textsim: Textsim) -> None:
     pieces = textsim(
         "quote", "c", "before it one ... six seven eight", "--key", "a", "--format", "csv"
     )
-    assert pieces.stdout.splitlines()[1:] == ["pieces,a,1.0,,two three four five,"]
+    assert pieces.stdout.splitlines()[1:] == ["pieces,a,1.0,,two three four five,numerals"]
     changed = textsim("quote", "c", RUN.replace("seven", "7"), status=1)
     assert "altered" in changed.stdout
     assert "numbers" in changed.stdout
@@ -67,6 +76,31 @@ def test_a_quotation_that_is_not_verified_fails(textsim: Textsim) -> None:
         "absent"
         in textsim("quote", "c", "one 2 8", "--key", "a", "--shortest", "3", status=1).stdout
     )
+
+
+def test_quotations_of_a_file(textsim: Textsim) -> None:
+    create(textsim)
+    quoted = [
+        ("a", RUN),
+        ("a", RUN.replace("seven", "7")),
+        ("b", RUN),
+        ("x", RUN),
+        ("a", "one two"),
+    ]
+    lines = [json.dumps({"document": key, "text": text}) for key, text in quoted]
+    command = ("quotations", "-", "--against", "c", "--format", "jsonl")
+    listed = textsim(*command, "--key", "document", input="\n".join(lines), status=1)
+    verdicts = rows(listed)
+    assert [row["verdict"] for row in verdicts] == ["exact", "altered", "absent"]
+    (difference,) = verdicts[1]["differences"]
+    assert difference == {"quotation": "7", "document": "seven", "kinds": ["numbers", "numerals"]}
+    for message in ("3 quotations: 1 exact, 0 pieces", 'no document "x"', "expected 4 to 500"):
+        assert message in listed.stderr
+    anywhere = textsim(*command, input="\n".join(lines[:1]))
+    assert rows(anywhere)[0]["key"] == "a"
+    Path("quotes.csv").write_text(f"text\n{RUN} it\n", encoding="utf-8")
+    table = textsim("quotations", "quotes.csv", "--against", "c", status=1)
+    assert '"it" for "after"' in " ".join(table.stdout.split())
 
 
 def test_a_report_spares_the_test_set_and_needs_records(textsim: Textsim) -> None:

@@ -35,6 +35,25 @@ AWKWARD = (
         "…",
         "...",
     ),
+    *(
+        "two",
+        "III",
+        "三",
+        "kg",
+        "g",
+        "5%",
+        "3.5",
+        "3-5",
+        "3–5,",
+        ".5",
+        "<",
+        ">",
+        "A-",
+        "a-,",
+        "$5",
+        "=",
+        "+1",
+    ),
     *("[it]", "[", "]", ". . .", "👍", "rose¹", "co\u00adop", "نه", "[...]", "(", "%", "x" * 40),
 )
 
@@ -54,6 +73,12 @@ def as_in_sql(quotation: Quotation) -> tuple[Any, ...]:
     differences = [each._asdict() for each in quotation.differences]
     rows = json.loads(json.dumps([pieces, differences]))
     return (quotation.verdict, quotation.key, quotation.share, *rows)
+
+
+def without_kinds(quotation: Quotation) -> tuple[Any, ...]:
+    pieces = [piece._replace(kinds=()) for piece in quotation.pieces]
+    differences = [each._replace(kinds=()) for each in quotation.differences]
+    return (quotation.verdict, quotation.share, pieces, differences)
 
 
 def altered(rng: random.Random, words: Sequence[str]) -> str:
@@ -117,9 +142,13 @@ def test_memory_corpus_and_sql_agree(
             continue
         assert in_sql(connection, text, key, shortest=least) == as_in_sql(quotation), (text, key)
         found[quotation.verdict] += 1
+        with_signs = corpus.quote(text, key, shortest=least, original=texts[key])
+        in_database = in_sql(connection, text, key, shortest=least, original=texts[key])
+        assert in_database == as_in_sql(with_signs), (text, texts[key])
         if not settings:
             in_memory = ts.quote(text, texts[key], least)
-            assert (in_memory.verdict, in_memory.share) == (quotation.verdict, quotation.share)
+            # A corpus also names its guard words.
+            assert without_kinds(in_memory) == without_kinds(with_signs)
             for piece in in_memory.pieces:
                 if piece.in_document is not None:
                     quoted = normal_form(texts[key][piece.document_start : piece.document_end])
@@ -164,6 +193,14 @@ def test_a_place_is_the_run_with_the_fewest_edits(seed: int) -> None:
         ("that 3,000 euros of 8,000 were too many", "altered", [("8", "9", ["numbers"])]),
         ("and that it can decide", "altered", [("decide", "t", ["negations"])]),
         ("council did not approve a new budget", "altered", [("a", "the", [])]),
+        (
+            "page 12, that three thousand euros of 9,000",
+            "altered",
+            [("three thousand", "3 000", ["numbers", "numerals"])],
+        ),
+        ("on page 12, that 3,000 dollars", "altered", [("dollars", "euros", ["units"])]),
+        ("on page 12, that 3.000 euros", "exact", [(".", ",", ["symbols"])]),
+        ("on page 12, that 3,000 euros %", "exact", [(", %", ",", ["symbols"])]),
         # A place begins and ends with words of the quotation; the words next to it are named.
         ("It said on page 13", "altered", [("13", "12", ["numbers"])]),
         ("They did never approve any new budgets", "absent", []),
@@ -195,6 +232,12 @@ def test_short_quotations_are_refused_or_found_unaltered() -> None:
         ts.quote("the new budget \x00 for", SOURCE)
     with pytest.raises(ts.ConfigurationError, match="shortest"):
         ts.quote("the new budget for", SOURCE, shortest=0)
+    nothing: Any = None
+    with pytest.raises(ts.DocumentError, match="the text is null"):
+        ts.quote(nothing, SOURCE)
+    for texts, sources in ((SOURCE, [SOURCE]), ([SOURCE], SOURCE)):
+        with pytest.raises(ts.ConfigurationError, match="takes several"):
+            ts.quotes(texts, sources)
 
 
 def test_quotes_name_the_source() -> None:

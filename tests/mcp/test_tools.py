@@ -15,7 +15,9 @@ from tests.support.connections import Connection
 from tests.support.mcp import Refused, calling, over_http, over_stdio, tool_server
 from textsim_db.mcp.tools import CorpusTools
 
-READING = ["check_before_write", "search", "passages", "compare", "doubtful", "status"]
+READING = [
+    *("check_before_write", "search", "passages", "verify_quote", "compare", "doubtful", "status")
+]
 WRITING = ["remember", "judge", "forget"]
 TRAIN = "The train to the office leaves at 8:15"
 HARBOUR = "Anna moved to Kiel in May and works in the harbour office"
@@ -159,10 +161,36 @@ def test_another_scope_can_neither_be_named_nor_reached(notes: ts.Corpus) -> Non
             found = (await call("search", text=HARBOUR))["matches"]
             assert [match["key"] for match in found] == [own]
             assert (await call("passages", text=HARBOUR)) == {"passages": []}
+            assert (await call("verify_quote", text=HARBOUR))["verdict"] == "absent"
+            with pytest.raises(Refused, match="no document"):
+                await call("verify_quote", text=HARBOUR, key="b2")
 
     asyncio.run(main())
     assert {each.scope: each.indexed for each in notes.scopes()} == {"anna": 1, "bert": 2}
     assert [notes.scopes(name) for name in ("bert", "none")] == [[("bert", 2, 0)], []]
+
+
+def test_a_quotation_is_verified_with_the_text_of_its_row(
+    db: ts.Database, connection: Connection
+) -> None:
+    connection.execute(b"CREATE TABLE law (id int PRIMARY KEY, body text NOT NULL)")
+    body = "The fee is 50 % of the rent. It shall not rise in the first two years."
+    connection.execute(b"INSERT INTO law VALUES (1, %s)", [body])
+    laws = db.create_corpus("laws", passages=5)
+    laws.attach("law", key="id", text="body")
+
+    async def main() -> None:
+        async with calling(tool_server(laws)) as call:
+            answers = [
+                await call("verify_quote", text=text)
+                for text in ("the fee is 50 of the rent", "It shall rise in the first two years")
+            ]
+        symbols = {"document": "%", "kinds": "symbols"}
+        negations = {"document": "not", "kinds": "negations"}
+        assert [answer["verdict"] for answer in answers] == ["exact", "altered"]
+        assert [answer["differences"] for answer in answers] == [[symbols], [negations]]
+
+    asyncio.run(main())
 
 
 def test_an_answer_has_the_size_that_was_asked_for(db: ts.Database) -> None:

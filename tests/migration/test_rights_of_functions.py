@@ -19,6 +19,7 @@ PART = f"textsim._part('{SCOPE}')"
 IDS = f"ARRAY[1, {ID}, 3]"
 LISTED = f"ROW('{KEY}2', 'a text', {PART}, NULL, 1, {IDS})::textsim._listed_text"
 # The arguments of a role that knows or guesses hidden things, by their type or name.
+PIECES = '[{"text": "a text", "form": "a text", "words": 1, "in_text": 0, "in_document": 0}]'
 BY_TYPE = {
     "anyelement": "'a'::text",
     "bigint": f"{ID}",
@@ -29,6 +30,8 @@ BY_TYPE = {
     "integer": f"{ID}",
     "integer[]": IDS,
     "interval": "'1 day'",
+    "jsonb": f"'{PIECES}'",
+    "jsonb[]": f"ARRAY['{PIECES}']",
     "name": "'body'",
     "name[]": "ARRAY['id']",
     "numeric": f"{ID}",
@@ -53,7 +56,7 @@ BY_NAME = {
         "corpus judged_corpus name": "hidden",
         "a key old_key after": KEY,
         "b kept new_key other_key": f"{KEY}2",
-        "body text form value part word": TEXT,
+        "body text form run original value part word": TEXT,
         "scope": SCOPE,
         "query": f"SELECT key, key FROM textsim.document_{ID}",
         "definition statement": "CREATE FUNCTION textsim.mine() RETURNS int LANGUAGE sql RETURN 1",
@@ -82,7 +85,7 @@ BY_NAME = {
         "keys kept forgotten before after": f"{{{KEY},{KEY}2}}",
         "bodies texts forms": f"{{{TEXT},a text}}",
         "scopes": f"{{{SCOPE},{SCOPE}}}",
-        "a b one other shingles units words choices parts": "{a,text}",
+        "a b one other shingles units words choices parts signs": "{a,text}",
         "guards guard": "{numbers,negations,words}",
         "guard_fillers": "{please}",
         "kinds": "{change,words,failed}",

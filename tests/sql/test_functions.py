@@ -22,7 +22,7 @@ PUBLIC = {
     "stable": (
         "candidates cluster_events cluster_of common_runs "
         "contradictions differs distinct_of jaccard judgements languages matches "
-        "members members_of nearest neighbours passages passages_of quote scopes "
+        "members members_of nearest neighbours passages passages_of quote regions scopes "
         "signature"
     ),
     "volatile": (

@@ -106,6 +106,8 @@ def test_fillers_and_units_are_words_of_normal_forms_and_the_same_in_sql(
     frozen = hashlib.sha256("|".join(everything).encode()).hexdigest()[:16]
     assert frozen == "8dfdb1b1c507e8f7", "a list has changed: raise GUARD_LISTS, here and in SQL"
     assert value(shared_connection, "SELECT textsim._guard_lists()") == GUARD_LISTS == 2
+    lists["numerals"] = sorted(distinctions.NUMERALS)
+    lists["compared_units"] = sorted(distinctions.COMPARED_UNITS)
     for name, listed in lists.items():
         assert value(shared_connection, f"SELECT textsim._{name}()") == "|".join(listed)
         assert [normal_form(word) for word in listed] == listed, name

@@ -9,7 +9,7 @@ from typing import Any
 SECRET = "zanzibar"
 """A word that only documents of another scope have."""
 NAMES = (
-    *("check_before_write", "search", "passages", "compare", "doubtful", "status"),
+    *("check_before_write", "search", "passages", "verify_quote", "compare", "doubtful", "status"),
     *("remember", "judge", "forget", "drop_corpus", "__class__", "", "search\0", "s" * 300),
 )
 ARGUMENTS = (
@@ -44,6 +44,7 @@ def hostile_call(rng: random.Random, huge: int = 0) -> tuple[str, dict[str, Any]
         "check_before_write": ["text"],
         "search": ["text"],
         "passages": ["text"],
+        "verify_quote": ["text"],
         "remember": ["text"],
         "compare": ["a", "b"],
         "judge": ["a", "b", "verdict"],

@@ -171,6 +171,7 @@ class Corpus(Derived[corpus.Corpus]):
     candidates = coroutine(corpus.Corpus.candidates)
     passages = coroutine(corpus.Corpus.passages)
     passages_of = coroutine(corpus.Corpus.passages_of)
+    regions = coroutine(corpus.Corpus.regions)
     characters = coroutine(corpus.Corpus.characters)
     shared_passages = stream(corpus.Corpus.shared_passages)
     contamination = stream(corpus.Corpus.contamination)

@@ -35,9 +35,9 @@ def mcp(
 ) -> None:
     """Let a model search a corpus, and remember texts in it, by tools of the Model Context Protocol.
 
-    The tools are check_before_write, search, passages, compare, doubtful and status; with --write also
-    remember, judge and forget. They see one scope, which no argument of theirs changes. Over HTTP each
-    request needs a token: that of TEXTSIM_MCP_TOKEN, or a new one, which is printed once.
+    The tools are check_before_write, search, passages, verify_quote, compare, doubtful and status; with
+    --write also remember, judge and forget. They see one scope, which no argument of theirs changes.
+    Over HTTP each request needs a token: that of TEXTSIM_MCP_TOKEN, or a new one, which is printed once.
 
     Examples:
     - `textsim mcp notes --scope anna --write`

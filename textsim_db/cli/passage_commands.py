@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +18,7 @@ from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, note_unknown_scope
 from textsim_db.cli.output import Format, FormatOption, check_output, write
 from textsim_db.cli.progress_lines import counted
-from textsim_db.errors import DocumentError, InputError
+from textsim_db.errors import DocumentError, DocumentNotFound, InputError
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote
 from textsim_db.results import Refusal
 from textsim_db.results.html import end_of_start, start_of_end
@@ -84,6 +85,26 @@ PASSAGES = Operation(
 )
 
 
+REGIONS = Operation(
+    "regions",
+    """List the parts of documents that a text has in changed words, the longest first.
+
+    The corpus must have passages. A region has one or more runs of words that the text shares with the
+    document, and no gap between them has more than --gap words. The share is that of the equal words.
+    --format jsonl has the runs of each region.
+
+    Examples:
+    - `textsim regions letters --file letter.txt`
+
+    """,
+    columns=(
+        *("share", "key", "in_text", "words_in_text", "in_document", "words_in_document"),
+        *("start", "end"),
+    ),
+    noun="region",
+)
+
+
 _QUOTATION_COLUMNS = ("verdict", "key", "share", "quotation", "document", "kinds")
 
 
@@ -96,10 +117,7 @@ def _show_quotation(call: Call) -> None:
     else:
         verdict = quotation[:3]
         rows = [
-            (*verdict, d.quotation, d.document, " ".join(d.kinds)) for d in quotation.differences
-        ]
-        rows += [
-            (*verdict, "", p.left_out, " ".join(p.kinds)) for p in quotation.pieces if p.left_out
+            (*verdict, *words, " ".join(kinds)) for *words, kinds in quotation.shown_differences()
         ]
         write(_QUOTATION_COLUMNS, rows or [(*verdict, "", "", "")], call.form)
     if quotation.verdict in ("altered", "absent"):
@@ -126,6 +144,84 @@ QUOTE = Operation(
     columns=_QUOTATION_COLUMNS,
     show=_show_quotation,
 )
+
+
+def quotations(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="QUOTATIONS",
+            help='Files and folders of records; "-" is standard input, with JSON lines.',
+        ),
+    ],
+    against: Annotated[
+        str, typer.Option("--against", metavar="CORPUS", help="The corpus of the documents.")
+    ],
+    key: Annotated[
+        str | None,
+        options.column_option(
+            "Column, or member in JSON, with the key of the document that is quoted. By default each "
+            "quotation is looked for in all documents."
+        ),
+    ] = None,
+    text: options.TextColumn = "text",
+    kind: Annotated[Kind, options.choice_option(Kind, "Format of the files.")] = Kind.AUTO,
+    separator: options.SeparatorOption = None,
+    quote: options.QuoteOption = Quote.AUTO,
+    encoding: options.EncodingOption = None,
+    glob: options.GlobOption = "*",
+    scope: options.ScopeLimit = None,
+    form: FormatOption = Format.TABLE,
+    database_url: options.DatabaseUrl = None,
+) -> None:
+    """Say of each quotation of a file whether it stands in a document, and what differs.
+
+    The verdicts are those of quote. A row has the verdict, the key of the document, the share of
+    unaltered words, the quotation, and the words that differ or are left out with their kinds. Without
+    --key, the corpus must have passages. If a quotation is altered, absent or refused, such as one of
+    three words, the exit status is 1.
+
+    Examples:
+    - `textsim quotations answers.jsonl --against laws --key document`
+    - `textsim quotations answers.csv --against laws --format jsonl > verdicts.jsonl`
+
+    """
+    from textsim_db.files.read_documents import Inputs
+
+    refusals, counts = Refusals(), Counter[str]()
+    file_format = FileFormat(kind, separator, quote, encoding)
+    # Without a key, the text stands in for it: keys are read with each text.
+    inputs = Inputs(paths, refusals.add, file_format, [key or text], text, glob=glob)
+    inputs.check_packages()
+    with connect(database_url) as db:
+        corpus = db.corpus(against)
+
+        def verdicts() -> Iterator[tuple[Any, ...]]:
+            for document, quoted, *_ in inputs:
+                try:
+                    verdict = corpus.quote(quoted, document if key else None, scope)
+                except (DocumentError, DocumentNotFound) as error:
+                    refusals.add(Refusal(f'quotation "{quoted[:_MOST_SHOWN]}"', str(error)))
+                else:
+                    counts[verdict.verdict] += 1
+                    yield (*verdict[:3], quoted, _differences_as(verdict, form))
+
+        are_printed = form is not Format.TABLE
+        rows = counted("verifying", "quotations", verdicts(), inputs, are_printed)
+        write(("verdict", "key", "share", "text", "differences"), rows, form)
+    named = (f"{counts[name]:,} {name}" for name in ("exact", "pieces", "altered", "absent"))
+    print_message(f"{count(counts.total(), 'quotation')}: {', '.join(named)}")
+    refusals.show()
+    if refusals.count or counts["altered"] or counts["absent"]:
+        raise typer.Exit(1)
+
+
+def _differences_as(quotation: Quotation, form: Format) -> list[dict[str, Any]] | str:
+    names = ("quotation", "document", "kinds")
+    rows = quotation.shown_differences()
+    if form is Format.JSONL:
+        return [dict(zip(names, row, strict=True)) for row in rows]
+    return "; ".join(" ".join([f'"{own}" for "{their}"', *kinds]) for own, their, kinds in rows)
 
 
 def _marked(text: str, start: int, end: int) -> str:

@@ -10,6 +10,8 @@ from textsim_db.errors import DocumentError
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import MAX_QUOTATION, CorpusConfig
 from textsim_db.sketch.sketch_texts import places_of_words
+from textsim_db.text.distinctions import symbols
+from textsim_db.text.storable_text import to_bytes
 
 _ELLIPSES = r"\.{3,}|…|\. \. \."
 _CUTS = [re.compile(cuts) for cuts in (_ELLIPSES, _ELLIPSES + r"|\[[^][]*\]")]
@@ -23,6 +25,8 @@ class Reading(NamedTuple):
     """The words of each piece; a piece has at least one."""
     spans: list[list[tuple[int, int]]]
     """The characters of each word in the quotation."""
+    signs: list[str]
+    """The signs of each piece."""
 
     @property
     def total(self) -> int:
@@ -35,6 +39,7 @@ def readings_of(text: str, shortest: int, config: CorpusConfig | None = None) ->
     All its words are one piece; if it is divided, ellipses divide it, then also words in brackets.
     """
     check_count(shortest, "shortest", 1, MAX_QUOTATION)
+    to_bytes(text)  # refuses a value that is no text
     first = _reading(text, [(0, len(text))], config)
     words = len(first.words[0]) if first.words else 0
     if not shortest <= words <= MAX_QUOTATION:
@@ -55,11 +60,12 @@ def _spans_between(cuts: re.Pattern[str], text: str) -> list[tuple[int, int]]:
 
 
 def _reading(text: str, spans: Iterable[tuple[int, int]], config: CorpusConfig | None) -> Reading:
-    reading = Reading([], [])
+    reading = Reading([], [], [])
     for start, end in spans:
         words, places = places_of_words(text[start:end], config)
         if words:
             reading.words.append(words)
             firsts, lasts = places.starts + start, places.ends + start
             reading.spans.append(list(zip(firsts.tolist(), lasts.tolist(), strict=True)))
+            reading.signs.append(" ".join(symbols(text, start, end)))
     return reading

@@ -12,9 +12,12 @@ from textsim_db.results import (
     Passage,
     PassageList,
     Quotation,
+    Region,
     SharedPassage,
 )
-from textsim_db.settings.corpus_settings import MIN_QUOTATION
+from textsim_db.results.html import ResultList
+from textsim_db.settings.check_values import check_count
+from textsim_db.settings.corpus_settings import MAX_GAP, MIN_QUOTATION
 from textsim_db.text.keys import Key, Scope
 from textsim_db.text.storable_text import wrong_value
 from textsim_db.write.input_batches import Documents, stream_documents
@@ -68,6 +71,50 @@ class PassageMethods(CheckedArguments):
             find_passages.passages, text, min_words, limit, self._part(scope)
         )
         return PassageList(all_passages[:most], all_passages.common)
+
+    def regions(
+        self,
+        text: str,
+        gap: int = 50,
+        min_words: int | None = None,
+        max_results: int | None = None,
+        scope: Scope | None = None,
+        max_documents: int | None = None,
+    ) -> ResultList[Region]:
+        """Return the parts of documents that a text has in changed words, the longest first.
+
+        A region joins the passages of a document while no gap between two of them has more than `gap`
+        words, neither in the text nor in the document. If less than 0.34 of its words are equal, its
+        gaps are made shorter. Each passage that passages() returns is in one region. The other arguments
+        are those of passages().
+
+        Args:
+            gap: the largest number of words between two passages of a region, 0 to 10,000.
+
+        Raises:
+            DocumentError: the text could not be stored, for example because of a NUL character.
+            ConfigurationError: the corpus has no passages, or an argument is out of range.
+
+        Examples:
+            >>> orders = db.create_corpus("orders", passages=5)
+            >>> order = "The tenant shall keep the garden in good order and shall never fell a tree."
+            >>> orders.add("a", order).added
+            1
+            >>> text = "Every tenant shall keep the garden in perfect order and shall never fell a bush."
+            >>> (region,) = orders.regions(text, gap=5)
+            >>> region.words_in_text, region.in_document, [each.words for each in region.passages]
+            (13, 1, [6, 6])
+        """
+        from textsim_db.read import find_passages
+
+        most = checked_count(max_results, "max_results")
+        limit = checked_count(max_documents, "max_documents")
+        check_count(gap, "gap", 0, MAX_GAP)
+        self._check_passages(min_words)
+        all_regions = self._current.search(
+            find_passages.regions, text, gap, min_words, limit, self._part(scope)
+        )
+        return ResultList(all_regions[:most])
 
     def characters(self, passage: Passage, text: str | None = None) -> tuple[int, int]:
         """Return the characters before a passage in the text of its document, and up to its end.
@@ -123,7 +170,7 @@ class PassageMethods(CheckedArguments):
             shortest: a quotation of fewer words raises an error, because it stands in many texts by
                 chance. If fewer than four are allowed, such a quotation is exact or absent.
             original: the text of the document, because a corpus stores only words. With it, the pieces
-                have their characters in it.
+                have their characters in it, and signs that differ are named, such as "%" and "<".
 
         Raises:
             DocumentError: the quotation has too few or too many words, or too few for the passages of

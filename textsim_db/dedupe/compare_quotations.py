@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
-from textsim_db.compare.quotations import DocumentWords, best, verdict_on, with_places
-from textsim_db.compare.readings import Reading, readings_of
+from textsim_db.compare.quotation_verdicts import DocumentWords, Original, best, verdict_on
+from textsim_db.compare.readings import readings_of
 from textsim_db.results import Quotation
 from textsim_db.results.html import ResultList
+from textsim_db.settings.check_values import several_items
 from textsim_db.settings.corpus_settings import MIN_QUOTATION
 from textsim_db.sketch.sketch_texts import places_of_words
-from textsim_db.text.word_places import WordPlaces
 
 
 def quote(text: str, document: str, shortest: int = MIN_QUOTATION) -> Quotation:
@@ -48,7 +47,7 @@ def quote(text: str, document: str, shortest: int = MIN_QUOTATION) -> Quotation:
         'the council did not approve the new budget'
     """
     readings = readings_of(text, shortest)
-    return _Document.of(document).verdict(readings)
+    return verdict_on(readings, _document(document))
 
 
 def quotes(
@@ -66,39 +65,26 @@ def quotes(
 
     Raises:
         DocumentError: a quotation has too few or too many words, or a text has a NUL character.
-        ConfigurationError: shortest is out of range.
+        ConfigurationError: shortest is out of range, or the texts or the documents are one text.
 
     Examples:
         >>> documents = {"a": "Rain in the north on Monday.", "b": "Sun in the south of the country."}
         >>> [(each.verdict, each.key) for each in textsim_db.quotes(["rain IN the north"], documents)]
         [('exact', 'a')]
     """
+    several_items(texts, "quotes() takes several texts, such as [text]")
+    several_items(documents, "quotes() takes several documents, such as [document]")
     named = documents if isinstance(documents, Mapping) else dict(enumerate(documents))
-    prepared = [(key, _Document.of(document)) for key, document in named.items()]
+    prepared = [(key, _document(document)) for key, document in named.items()]
     verdicts = ResultList[Quotation]()
     for text in texts:
         readings = readings_of(text, shortest)
-        verdicts.append(best([Quotation("absent"), *_verdicts(readings, prepared)]))
+        each = (verdict_on(readings, document)._replace(key=key) for key, document in prepared)
+        verdict = best([Quotation("absent"), *each])
+        verdicts.append(verdict._replace(key=None) if verdict.share is None else verdict)
     return verdicts
 
 
-def _verdicts(
-    readings: list[Reading], documents: list[tuple[str | int, _Document]]
-) -> Iterable[Quotation]:
-    for key, document in documents:
-        verdict = document.verdict(readings)
-        if verdict.share is not None:
-            yield verdict._replace(key=key)
-
-
-class _Document(NamedTuple):
-    words: DocumentWords
-    places: WordPlaces
-
-    @classmethod
-    def of(cls, text: str) -> _Document:
-        words, places = places_of_words(text, None)
-        return cls(DocumentWords.of(words), places)
-
-    def verdict(self, readings: list[Reading]) -> Quotation:
-        return with_places(verdict_on(readings, self.words), self.places)
+def _document(text: str) -> DocumentWords:
+    words, places = places_of_words(text, None)
+    return DocumentWords.of(words, Original(text, places))

@@ -81,6 +81,7 @@ class CorpusTools:
             self.check_before_write,
             self.search,
             self.passages,
+            self.verify_quote,
             self.compare,
             self.doubtful,
             self.status,
@@ -160,6 +161,37 @@ class CorpusTools:
             if each.key in own
         ]
         return fitted({"passages": rows}, "passages", max_bytes)
+
+    def verify_quote(
+        self,
+        text: Annotated[str, Field(description="the words that you quote", max_length=20_000)],
+        key: Annotated[
+            str,
+            Field(description="the document that you quote; any if empty", max_length=_LONGEST_KEY),
+        ] = "",
+        max_bytes: MostBytes = 4_000,
+    ) -> str:
+        """Say whether a quotation stands in a document word for word; call it before you quote.
+
+        verdict: `exact`; `pieces`: it stands there in order, with omissions; `altered`: quote the words
+        of the document instead; `absent`: do not quote it. `differences` has the words that differ and
+        those left out, with kinds such as negations, numbers and symbols: they may change the meaning.
+        """
+        corpus, scope = self._corpus, self._scope
+        verdict = corpus.quote(_written(text), key or None, scope)
+        # The signs are compared with the text of the row, unless its words have changed since.
+        for shown_text in self._texts(
+            [verdict.key] if isinstance(verdict.key, str) else []
+        ).values():
+            if shown_text.is_original:
+                with suppress(DocumentError):
+                    verdict = corpus.quote(text, verdict.key, scope, original=shown_text.text)
+        rows = [
+            {"quotation": own, "document": theirs, "kinds": ", ".join(kinds)}
+            for own, theirs, kinds in verdict.shown_differences()
+        ]
+        answer = {"verdict": verdict.verdict, "key": verdict.key, "share": verdict.share}
+        return fitted({**answer, "differences": rows}, "differences", max_bytes)
 
     def compare(self, a: DocumentKey, b: DocumentKey, max_bytes: MostBytes = 4_000) -> str:
         """Compare two documents: their similarity, and the words that only one of them has.

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.base.numba_compiler import Int32Array
+from textsim_db.base.numba_compiler import Int32Array, Int64Array
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.jaccard import code_points
+from textsim_db.compare.regions import regions_of
 from textsim_db.compare.shared_runs import shared_runs
 from textsim_db.db.binary_format import Parameter, array, load_int4_array
 from textsim_db.db.engine import Connection, read_rows
@@ -41,6 +44,7 @@ from textsim_db.results import (
     Contamination,
     Passage,
     PassageList,
+    Region,
     SharedPassage,
 )
 from textsim_db.results.numbers_as_text import count
@@ -94,14 +98,35 @@ def passages(
     fingerprints are returned too.
     """
     least = least_words(store, min_words)
-    _, verified, common = _search(store, to_bytes(text), least, max_documents, part)
-    return PassageList(_with_characters(verified, text, store.corpus.config), common)
+    _, shared, common = _search(store, to_bytes(text), least, max_documents, part)
+    return PassageList(_with_characters(shared.passages, text, store.corpus.config), common)
+
+
+def regions(
+    store: Store,
+    text: str,
+    gap: int,
+    min_words: int | None,
+    max_documents: int | None,
+    part: int | None,
+) -> list[Region]:
+    """Return the regions of documents that a text has, those with most words of it first."""
+    least, config = least_words(store, min_words), store.corpus.config
+    _, shared, _ = _search(store, to_bytes(text), least, max_documents, part)
+    places = places_of_units(text, config)
+    found = []
+    for own in shared.by_document():
+        for region in regions_of(*own, gap):
+            start, end = places.span(region.in_text, region.words_in_text)
+            runs = tuple(_with_characters(region.passages, text, config))
+            found.append(region._replace(passages=runs, start=start, end=end))
+    return sorted(found, key=lambda each: (-each.words_in_text, each.key, each.in_document))
 
 
 def _search(
     store: Store, text: bytes, min_words: int, max_documents: int | None, part: int | None
-) -> tuple[Tokens, list[Passage], list[CommonRun]]:
-    """Return the words of a text, its passages, and the runs whose documents were not read."""
+) -> tuple[Tokens, _SharedPassages, list[CommonRun]]:
+    """Return the words of a text, what it shares, and the runs whose documents were not read."""
     config, parts = store.corpus.config, part_only(part)
     tokens = tokens_without([text], config)
     shingles = passage_shingles(tokens, config)
@@ -111,12 +136,12 @@ def _search(
         look_up, of_many = without_common(store, look_up, max_documents)
         common += _runs_with_fingerprints(store, shingles, of_many, parts)
     candidates = find_candidates(store, look_up, None)
-    return tokens, _verified(store, tokens, candidates, min_words), common
+    return tokens, _shared(store, tokens, candidates, min_words), common
 
 
-def _with_characters(verified: list[Passage], text: str, config: CorpusConfig) -> list[Passage]:
+def _with_characters(verified: Sequence[Passage], text: str, config: CorpusConfig) -> list[Passage]:
     if not verified:
-        return verified
+        return []
     places = places_of_units(text, config)
     spans = (places.span(each.in_text, each.words) for each in verified)
     return [
@@ -180,8 +205,8 @@ def passages_of(store: Store, key: str, min_words: int | None) -> PassageList:
         shingles = passage_shingles(tokens, config)
         look_up = look_up_of_shingles(shingles, config, part_only(row[5]))
         candidates = read_candidates(cursor, store.corpus, look_up)
-    verified = _verified(store, tokens, candidates, least)
-    of_others = [passage for passage in verified if passage.key != key]
+    passages = _shared(store, tokens, candidates, least).passages
+    of_others = [passage for passage in passages if passage.key != key]
     return PassageList(of_others, _runs_without_fingerprints(store, shingles))
 
 
@@ -248,22 +273,43 @@ def contamination(
     least = least_words(store, min_words)
     for key, text in records:
         data = placed_bytes(text, f'record "{shown(key)}"')
-        tokens, verified, common = _search(store, data, least, max_documents, part)
+        tokens, shared, common = _search(store, data, least, max_documents, part)
         config = store.corpus.config
         words = count_units(tokens, config)
         is_covered = np.zeros(words, np.bool_)
-        for passage in verified:
+        for passage in shared.passages:
             is_covered[passage.in_text : passage.in_text + passage.words] = True
         coverage = float(is_covered.sum()) / max(words, 1)
-        keys = sorted({each.key for each in verified})
-        located = _with_characters(verified, text, config)
+        keys = sorted({each.key for each in shared.passages})
+        located = _with_characters(shared.passages, text, config)
         yield Contamination(key, words, coverage, keys, located, common)
 
 
-def _verified(
+class _SharedPassages(NamedTuple):
+    """The passages that a text shares with documents."""
+
+    passages: list[Passage]
+    """The longest first."""
+    text: Int32Array
+    """The numbers of its words, or of its characters."""
+    keys: list[str]
+    documents: Int32Array
+    """Those of all documents, which are read by their keys."""
+    offsets: Int64Array
+
+    def by_document(self) -> Iterator[tuple[list[Passage], Int32Array, Int32Array]]:
+        passages_of = dict[str, list[Passage]]()
+        for passage in self.passages:
+            passages_of.setdefault(passage.key, []).append(passage)
+        for key, (start, end) in zip(self.keys, pairwise(self.offsets.tolist()), strict=True):
+            if key in passages_of:
+                yield passages_of[key], self.text, self.documents[start:end]
+
+
+def _shared(
     store: Store, tokens: Tokens, candidates: CandidateRows, min_words: int
-) -> list[Passage]:
-    """Return the passages that a text, given by its words, shares with candidates, the longest first."""
+) -> _SharedPassages:
+    """Return what a text, given by its words, shares with candidates."""
     vocabulary = WordNumbers(store.dictionary)
     documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
     words, offsets, *_ = documents.rows()
@@ -274,5 +320,6 @@ def _verified(
     runs = shared_runs(text, words, offsets, min_words)
     keys = [documents.keys[place] for place in runs.documents.tolist()]
     columns = (runs.words.tolist(), runs.in_text.tolist(), runs.in_document.tolist())
-    verified = [Passage(*each) for each in zip(keys, *columns, strict=True)]
-    return sorted(verified, key=lambda each: (-each.words, each.key, each.in_document))
+    passages = [Passage(*each) for each in zip(keys, *columns, strict=True)]
+    passages.sort(key=lambda each: (-each.words, each.key, each.in_document))
+    return _SharedPassages(passages, text, documents.keys, words, offsets)

@@ -40,6 +40,7 @@ from textsim_db.results.rows import (
     Passage as Passage,
     PassageList as PassageList,
     QueryMatch as QueryMatch,
+    Region as Region,
     SharedPassage as SharedPassage,
     Split as Split,
     StoredKey as StoredKey,

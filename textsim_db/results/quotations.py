@@ -9,6 +9,10 @@ from textsim_db.results.html import note, output, table
 QuotationVerdict = Literal["exact", "pieces", "altered", "absent"]
 
 
+DifferenceRow = tuple[str, str, tuple[str, ...]]
+"""Words of a quotation, those of the document, and their kinds."""
+
+
 class QuotedPiece(NamedTuple):
     """A piece of a quotation and its place; a quotation without an ellipsis is one piece."""
 
@@ -23,7 +27,8 @@ class QuotedPiece(NamedTuple):
     left_out: str
     """The words of the document between the place of the piece before and this place."""
     kinds: tuple[str, ...]
-    """The kinds of the words left out: numbers, negations, or guard words of the corpus ("words")."""
+    """The kinds of the words left out: numbers, negations, guard words of the corpus ("words") and
+    numerals."""
     start: int
     """The characters of the quotation before the piece."""
     end: int
@@ -35,7 +40,7 @@ class QuotedPiece(NamedTuple):
 
 
 class QuotationDifference(NamedTuple):
-    """A run of words in which a quotation and its document differ."""
+    """A run of words in which a quotation and its document differ, or the signs of a piece."""
 
     in_text: int
     """The words of the quotation before the run."""
@@ -46,7 +51,8 @@ class QuotationDifference(NamedTuple):
     document: str
     """The words of the document; empty if the quotation adds words."""
     kinds: tuple[str, ...]
-    """The kinds that differ: numbers, negations, and guard words of the corpus ("words")."""
+    """The kinds that differ: numbers, negations, guard words of the corpus ("words"), numerals, units;
+    or "symbols", if both runs are the signs of a piece and of its place."""
 
 
 class Quotation(NamedTuple):
@@ -61,12 +67,17 @@ class Quotation(NamedTuple):
     pieces: tuple[QuotedPiece, ...] = ()
     """The pieces in their order; none if it is absent."""
     differences: tuple[QuotationDifference, ...] = ()
-    """The runs in which an altered quotation differs from the document."""
+    """The runs in which an altered quotation differs from the document; and the signs in which an
+    unaltered piece does, if the text of the document is at hand."""
+
+    def shown_differences(self) -> list[DifferenceRow]:
+        """Return the words that differ and those left out, each with those of the document."""
+        left_out = [("", piece.left_out, piece.kinds) for piece in self.pieces if piece.left_out]
+        return [(each.quotation, each.document, each.kinds) for each in self.differences] + left_out
 
     def _repr_html_(self) -> str:
         place = "" if self.key is None else f' in "{self.key}"'
         share = "" if self.share is None else f", share {self.share:.4f}"
-        rows = [(d.quotation, d.document, " ".join(d.kinds)) for d in self.differences]
-        gaps = [("", p.left_out, " ".join(p.kinds)) for p in self.pieces if p.left_out]
-        shown = table(("quotation", "document", "kinds"), rows + gaps) if rows or gaps else ""
+        rows = [(*words, " ".join(kinds)) for *words, kinds in self.shown_differences()]
+        shown = table(("quotation", "document", "kinds"), rows) if rows else ""
         return output(note(f"{self.verdict}{place}{share}"), shown)

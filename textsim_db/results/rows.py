@@ -249,6 +249,29 @@ class Passage(NamedTuple):
     """The characters of the text up to the end of the run; None if the text is a stored document."""
 
 
+class Region(NamedTuple):
+    """A part of a document that a text has in changed words: passages with short gaps between them."""
+
+    key: str
+    """The key of the document."""
+    share: float
+    """The share of equal words: 2 * the words that both parts have / the words of both, 0.34 or more."""
+    in_text: int
+    """The words of the text before the region."""
+    words_in_text: int
+    """The words of the region in the text."""
+    in_document: int
+    """The words of the document before the region."""
+    words_in_document: int
+    """The words of the region in the document."""
+    passages: tuple[Passage, ...]
+    """The equal runs in it, one or more, in the order of the text."""
+    start: int | None = None
+    """The characters of the text before the region."""
+    end: int | None = None
+    """The characters of the text up to its end."""
+
+
 class CommonRun(NamedTuple):
     """A run of words of a text that too many documents have, so that a search did not read them."""
 

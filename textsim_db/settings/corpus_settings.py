@@ -39,6 +39,8 @@ LOW_RECALL = 0.8
 MAX_HASHES = 4096
 MIN_QUOTATION, MAX_QUOTATION = 4, 500
 """The words of a quotation. Fewer stand in many texts by chance; SQL's work grows with their square."""
+MAX_GAP = 10_000
+"""The most words between two passages of a region."""
 MIN_PASSAGE, MAX_PASSAGE = 4, 1000
 """The words or characters of the shortest passage that a corpus finds."""
 

@@ -109,7 +109,7 @@ wtorek środa czwartek piątek sobota niedziela
 вторник среда
 четверг пятница суббота воскресенье
 """
-_NUMERALS = """
+_WORDS_OF_NUMBERS = """
 two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
 eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand
 million first second third fourth fifth sixth seventh eighth ninth tenth
@@ -119,19 +119,23 @@ dos tres cuatro cinco seis siete ocho nueve diez once doce cien mil
 ii iii iv vi vii viii ix xi xii xiii xiv xv xvi xvii xviii xix xx
 xxi xxii xxiii xxiv xxv xxvi xxvii xxviii xxix
 jr sr
+一 二 三 四 五 六 七 八 九 十 百 千 万 億 亿
 """
+NUMERALS = frozenset(_WORDS_OF_NUMBERS.split())
 """Numerals in words in English, German, French and Spanish, and Roman ones that are no other word."""
 _NUMERALS_BESIDE_ONE = frozenset(
     ["i", "v", "x", "l", "one", "eins", "ein", "eine", "un", "une", "uno", "una"]
 )
 """Words that are numerals if the word in their place in the other text is surely one."""
 _GENERATIONS = frozenset(["jr", "sr", "junior", "senior"])
-_UNITS = """
+_WORDS_OF_UNITS = """
 mm cm dm m km ft yd mi mg g kg t lb lbs oz ml cl dl l gal pt s ms min h w kw kwh mw v mv a ma hz
 khz mhz ghz kb mb gb tb kib mib gib c f usd eur gbp jpy chf euro euros dollar dollars
 """
+COMPARED_UNITS = frozenset(_WORDS_OF_UNITS.split())
+"""Units and currencies; such a word is a unit if the word in its place in the other text is one."""
 _KINDS = (
-    dict.fromkeys(_NUMERALS.split(), "numerals")
+    dict.fromkeys(NUMERALS, "numerals")
     | dict.fromkeys(_DATES.split(), "dates")
     | dict.fromkeys([*NEGATIONS, "n"], "negations")  # n of French, beside "pas"
 )
@@ -157,6 +161,16 @@ def kinds_of_run(run: Sequence[tuple[str, str]], are_spaceless: bool) -> Iterabl
     return [kind for pair in run for kind in _kinds_of_words(*pair)]
 
 
+def numerals_and_units(words: Iterable[str], others: Iterable[str]) -> list[str]:
+    """Return the kinds of different words in two texts: numerals, and units if both texts have one."""
+    kinds = []
+    for kind, names in (("numerals", NUMERALS), ("units", COMPARED_UNITS)):
+        one, other = names.intersection(words), names.intersection(others)
+        if one != other and ((one and other) or kind == "numerals"):
+            kinds.append(kind)
+    return kinds
+
+
 def _kinds_of_words(one: str, other: str) -> set[str]:
     kinds = {_kind(word) for word in (one, other) if word}
     if "negations" in kinds:  # "kein" for "ein", "without" for "with"
@@ -169,7 +183,7 @@ def _kinds_of_words(one: str, other: str) -> set[str]:
             return {"numbers" if has_digit(one + other) else "numerals"}
         if len(one) == len(other) == 1 and (one + other).isascii() and (one + other).isalpha():
             return {"letters"}
-        if {one, other} <= set(_UNITS.split()):
+        if {one, other} <= COMPARED_UNITS:
             return {"units"}
         if {one, other} <= _GENERATIONS:
             return {"numerals"}
@@ -203,19 +217,29 @@ def _without_digits(word: str) -> str:
     return "".join(character for character in word if not character.isnumeric())
 
 
-_OPERATORS = re.compile(r"[%‰*/\\&@]|(?<=[\w+#])-+(?!\w|[ \t]*[\r\n])")
-"""Punctuation that may decide: percent, operators, and the minus of "A-", but not a broken word."""
+_SIGNS = re.compile(
+    r"([%‰*/\\&@]|(?<=[0-9])[-‐-―−.,:](?=[0-9])|(?<![^\s(\[])\.(?=[0-9])"
+    r"|(?<=[^\s-])-(?=-*(?:[ \t]+(?:[^\s]|\Z)|[]),.;:!?\"'…[]|\Z)))"
+    r"|[^\W\d_]\++(?![\w+])|([^\w\s−]|−(?![0-9]))"
+)
+"""Punctuation that may decide: percent, operators, the signs and the point of numbers, and the minus of
+"A-", but not a broken word; the end of a word such as "c++"; and characters that may be symbols."""
+_DASHES = frozenset("‐‑‒–—―−")
 
 
-def symbols(text: str) -> list[str]:
-    """Return the symbols of a text, such as currencies, operators, emoji and percent signs, in order."""
-    operators = {match.start(): match.group() for match in _OPERATORS.finditer(text)}
-    return [
-        operators.get(place, character)
-        for place, character in enumerate(text)
-        if place in operators
-        or (not character.isalnum() and unicodedata.category(character)[0] == "S")
-    ]
+def symbols(text: str, start: int = 0, end: int | None = None) -> list[str]:
+    """Return the symbols of a text, or of a part of it, in order.
+
+    They are currencies, operators, emoji, percent signs, and the signs in numbers.
+    """
+    signs = []
+    for match in _SIGNS.finditer(text, start):
+        if end is not None and match.start() >= end:
+            break
+        sign = match[0]
+        if match[1] or (match[2] and unicodedata.category(sign)[0] == "S"):
+            signs.append("-" if sign in _DASHES else sign)
+    return signs
 
 
 def has_digit(word: str) -> bool:

@@ -9,7 +9,7 @@ piece. Sellers, "The theory and computation of evolutionary distances: pattern r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from textsim_db.base.numba_compiler import Int32Array, Int64Array, kernel
 from textsim_db.compare.readings import Reading
 from textsim_db.results import Quotation, QuotationDifference, QuotationVerdict, QuotedPiece
 from textsim_db.settings.named_values import Guard, GuardRules
+from textsim_db.text.distinctions import numerals_and_units, symbols
 from textsim_db.text.guard_lines import elements_apart
 from textsim_db.text.word_places import WordPlaces
 
@@ -32,22 +33,53 @@ _EDIT = 1 << 32
 _BEST_FIRST: tuple[QuotationVerdict, ...] = ("exact", "pieces", "altered", "absent")
 
 
-class DocumentWords(NamedTuple):
-    """The words of a document, numbered."""
+class Original(NamedTuple):
+    """The text of a document, and the places of its words."""
 
-    words: Sequence[str]
-    number_of: dict[str, int]
+    text: str
+    places: WordPlaces
+
+    def signs(self, first: int, last: int) -> str:
+        """Return the signs from the word before a run of words to the word after it."""
+        starts, ends = self.places
+        start = int(ends[first - 1]) if first else 0
+        end = int(starts[last]) if last < len(starts) else len(self.text)
+        return " ".join(symbols(self.text, start, end))
+
+
+class DocumentWords(NamedTuple):
+    """The words of a document, as numbers."""
+
     numbers: Int32Array
+    number_of: Mapping[str, int]
+    """The numbers of the words of a quotation; those that are left out are in no document."""
+    texts_of: Callable[[list[int]], list[str]]
+    original: Original | None = None
+    guard_words: Collection[str] = ()
 
     @classmethod
-    def of(cls, words: Sequence[str]) -> DocumentWords:
+    def of(cls, words: Sequence[str], original: Original) -> DocumentWords:
         number_of: dict[str, int] = {}
         numbers = [number_of.setdefault(word, len(number_of)) for word in words]
-        return cls(words, number_of, np.array(numbers, np.int32))
+        texts = list(number_of)
+        return cls(
+            np.array(numbers, np.int32),
+            number_of,
+            lambda chosen: [texts[n] for n in chosen],
+            original,
+        )
+
+    def words(self, first: int, last: int) -> list[str]:
+        return self.texts_of(self.numbers[first:last].tolist())
 
     def numbers_of(self, words: Sequence[str]) -> Int32Array:
-        """Return the numbers of other words; -1 for a word that the document does not have."""
-        return np.array([self.number_of.get(word, -1) for word in words], np.int32)
+        absent = np.iinfo(np.int32).min
+        return np.array([self.number_of.get(word, absent) for word in words], np.int32)
+
+    def kinds(self, words: Sequence[str], others: Sequence[str]) -> list[str]:
+        """Return the guards that differ between two runs of words."""
+        apart = elements_apart(words, others, GuardRules(_KINDS, tuple(self.guard_words)))
+        return [kind.value for kind in _KINDS if kind in apart]
 
 
 class _PieceAt(NamedTuple):
@@ -58,11 +90,9 @@ class _PieceAt(NamedTuple):
     edits: int
 
 
-def verdict_on(
-    readings: Sequence[Reading], document: DocumentWords, guard_words: Collection[str] = ()
-) -> Quotation:
+def verdict_on(readings: Sequence[Reading], document: DocumentWords) -> Quotation:
     """Return the verdict on a quotation by its best reading; of equals, by the first."""
-    return best(_verdict_on_reading(reading, document, guard_words) for reading in readings)
+    return best(_verdict_on_reading(reading, document) for reading in readings)
 
 
 def best(quotations: Iterable[Quotation]) -> Quotation:
@@ -70,20 +100,7 @@ def best(quotations: Iterable[Quotation]) -> Quotation:
     return min(quotations, key=lambda each: (_BEST_FIRST.index(each.verdict), -(each.share or 0.0)))
 
 
-def with_places(quotation: Quotation, places: WordPlaces) -> Quotation:
-    """Return a verdict with the characters of the pieces in the document."""
-    pieces = []
-    for piece in quotation.pieces:
-        if piece.in_document is not None:
-            start, end = places.span(piece.in_document, piece.words_in_document)
-            piece = piece._replace(document_start=start, document_end=end)
-        pieces.append(piece)
-    return quotation._replace(pieces=tuple(pieces))
-
-
-def _verdict_on_reading(
-    reading: Reading, document: DocumentWords, guard_words: Collection[str]
-) -> Quotation:
+def _verdict_on_reading(reading: Reading, document: DocumentWords) -> Quotation:
     places = list(_places(reading.words, document))
     edits = sum(
         len(words) if place is None else place.edits
@@ -95,25 +112,33 @@ def _verdict_on_reading(
     pieces, differences = list[QuotedPiece](), list[QuotationDifference]()
     end = 0
     before = accumulate(map(len, reading.words), initial=0)
-    for words, spans, place, in_text in zip(
-        reading.words, reading.spans, places, before, strict=False
-    ):
-        start, stop = spans[0][0], spans[-1][1]
+    columns = zip(*reading, places, before, strict=False)
+    for words, spans, signs, place, in_text in columns:
+        characters = spans[0][0], spans[-1][1]
         if place is None:
-            kinds = _kinds(words, [], guard_words)
+            kinds = (*document.kinds(words, []), *numerals_and_units(words, []))
             differences.append(QuotationDifference(in_text, " ".join(words), None, "", kinds))
-            pieces.append(QuotedPiece(in_text, len(words), None, 0, "", (), start, stop))
+            pieces.append(QuotedPiece(in_text, len(words), None, 0, "", (), *characters))
             continue
-        left_out = document.words[end : place.first] if pieces else []
-        kinds = _kinds([], left_out, guard_words)
+        left_out = document.words(end, place.first) if pieces else []
+        kinds = (*document.kinds([], left_out), *numerals_and_units([], left_out))
+        size = place.last - place.first
+        span: tuple[int, int] | tuple[None, None] = (None, None)
+        if place.edits:
+            differences += _differences(words, in_text, place, end, document)
+        if document.original is not None:
+            span = document.original.places.span(place.first, size)
+            theirs = document.original.signs(place.first, place.last)
+            if signs != theirs and not place.edits:
+                differences.append(
+                    QuotationDifference(in_text, signs, place.first, theirs, ("symbols",))
+                )
         pieces.append(
             QuotedPiece(
-                *(in_text, len(words), place.first, place.last - place.first),
-                *(" ".join(left_out), kinds, start, stop),
+                *(in_text, len(words), place.first, size, " ".join(left_out), kinds),
+                *(*characters, *span),
             )
         )
-        if place.edits:
-            differences += _differences(words, in_text, place, end, document, guard_words)
         end = place.last
     share = 1.0 - edits / reading.total
     verdict = "altered" if edits else unaltered
@@ -161,7 +186,6 @@ def _differences(
     place: _PieceAt,
     earliest: int,
     document: DocumentWords,
-    guard_words: Collection[str],
 ) -> Iterator[QuotationDifference]:
     """Yield the runs in which a piece and its place differ.
 
@@ -178,23 +202,15 @@ def _differences(
         if first == 0:
             low = max(earliest, low - (last - first))
         if last == len(words):
-            high = min(len(document.words), high + (last - first))
-        kinds = _kinds(
-            words[first - before : last + after],
-            document.words[low - before : high + after],
-            guard_words,
+            high = min(len(document.numbers), high + (last - first))
+        kinds = document.kinds(
+            words[first - before : last + after], document.words(low - before, high + after)
         )
-        theirs = " ".join(document.words[low:high])
-        theirs = " ".join(document.words[low:high])
-        yield QuotationDifference(in_text + first, " ".join(words[first:last]), low, theirs, kinds)
-
-
-def _kinds(
-    words: Sequence[str], others: Sequence[str], guard_words: Collection[str]
-) -> tuple[str, ...]:
-    """Return the kinds of words that differ between two runs."""
-    apart = elements_apart(words, others, GuardRules(_KINDS, tuple(guard_words)))
-    return tuple(kind.value for kind in _KINDS if kind in apart)
+        theirs = document.words(low, high)
+        kinds += numerals_and_units(words[first:last], theirs)
+        yield QuotationDifference(
+            in_text + first, " ".join(words[first:last]), low, " ".join(theirs), tuple(kinds)
+        )
 
 
 @kernel
