@@ -42,7 +42,6 @@ BY_TYPE = {
     "smallint[]": IDS,
     "textsim._listed_text[]": f"ARRAY[{LISTED}]",
     "textsim._sketched": f"textsim._sketched({CORPUS}, 'a text', {PART})",
-    "jsonb": f"jsonb_build_object('id', '{KEY}', 'body', '{TEXT}')",
     "textsim.corpus": CORPUS,
     "textsim.merged_row": f"ROW(1, {ID}, 'hidden', 1, now(), current_user, '{KEY}', '{KEY}', 1, "
     "'{}', NULL)",
