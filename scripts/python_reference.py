@@ -28,9 +28,9 @@ CORPUS: Final = {
     "Add": "add add_unique",
     "Search": "nearest distinct candidates quote passages passages_of shared_passages regions "
     "characters contamination",
-    "Group": "track update_clusters members cluster_events untrack inspect_clusters",
+    "Group": "track update_clusters members cluster_events untrack split inspect_clusters",
     "Judge": "judge judge_many unjudge judgements doubtful differences explain",
-    "Attach": "detach reconcile drift failures",
+    "Attach": "merge unmerge detach reconcile drift failures",
     "Keep": "expire forget check measure_recall plan",
     "Look inside": "status scopes keys normal_form statistics boilerplate idf_weights",
 }

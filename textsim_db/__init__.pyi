@@ -12,6 +12,7 @@ from textsim_db.dedupe.dedupe_frame import (
     RemovedRow as RemovedRow,
     dedupe_frame as dedupe_frame,
 )
+from textsim_db.dedupe.split_texts import split as split
 from textsim_db.errors import (
     ConfigurationError as ConfigurationError,
     CorpusBusy as CorpusBusy,

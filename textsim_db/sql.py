@@ -39,6 +39,7 @@ from textsim_db.text.keys import join_key
 
 __all__ = [
     "clusters",
+    "distinct_of",
     "duplicates",
     "has_key",
     "key_of",
@@ -113,6 +114,32 @@ def neighbours(
     text: Any = key_of([key]) if is_expression else join_key(key)  # type: ignore[arg-type]
     arguments = [_text(corpus), _text(text), _number(threshold), _whole(max_results)]
     return _table("neighbours", [*arguments, _text(language)], _MATCH)
+
+
+def distinct_of(
+    corpus: str,
+    keys: Sequence[str] | SQLColumnExpression[Any],
+    max_results: int | None = None,
+    threshold: float | None = None,
+    guards: bool = True,
+    missing: str = "refuse",
+) -> TableValuedAlias:
+    """Return the documents of keys in order of rank without copies: the columns key, rank and copies.
+
+    Args:
+        corpus: the name of the corpus. The other arguments are those of the function in SQL.
+        keys: the keys of documents in order of rank; or an array of them, such as
+            func.array(select(key_of(Item)).order_by(Item.score).scalar_subquery()).
+    """
+    listed = bindparam(None, [*keys], ARRAY(Text)) if isinstance(keys, Sequence) else keys
+    return _table(
+        "distinct_of",
+        [
+            *(_text(corpus), listed, _whole(max_results), _number(threshold)),
+            *(bindparam(None, guards, Boolean), _text(missing)),
+        ],
+        {"key": Text, "rank": Integer, "copies": ARRAY(Text)},
+    )
 
 
 def pairs(

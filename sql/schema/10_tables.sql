@@ -8,7 +8,7 @@
 --     passages    45 passages, 49 quotations
 --     clusters    46 computed when somebody asks, 54 to 59 and 61 tracked: kept current in tables
 --     tables      the user's tables that are attached: 60 the log of changes, 62 to 66 keys, triggers, refused tables,
---                 changes that triggers miss, attaching; 68 a worker in SQL
+--                 changes that triggers miss, attaching; 68 a worker in SQL; 44 merges that can be undone
 --     operations  67 problems and status, 69 metrics, 70 rights, 80 the objects that must exist
 --
 -- Each corpus has tables of its own, document_N and others, where N is textsim.corpus.id. So a role gets rights to one
@@ -491,6 +491,29 @@ ALTER INDEX textsim.pending_failed ALTER COLUMN 1 SET STATISTICS 0;
 ALTER TABLE textsim.pending SET (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 COMMENT ON TABLE textsim.pending IS 'The log of changes that wait to be indexed.';
+
+CREATE TABLE IF NOT EXISTS textsim.merged_row (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- the id of the entry; a later merge of a key has a higher id
+    origin integer NOT NULL,  -- the first id of the corpus, which a rebuild keeps
+    relation regclass NOT NULL,  -- the attached table
+    run bigint NOT NULL,  -- the id of the first entry of the run
+    merged_at timestamptz NOT NULL DEFAULT clock_timestamp(),  -- when the row was merged
+    merged_by name NOT NULL DEFAULT current_user,  -- the role that merged it, and that alone can bring it back
+    key text NOT NULL,  -- the key of the row
+    kept text NOT NULL,  -- the key of the row that is kept in its place
+    similarity double precision NOT NULL,  -- their exact similarity at that time
+    old_row jsonb NOT NULL,  -- the whole row before: the text of each column
+    new_row jsonb  -- the row as the statement left it; NULL if it is gone
+);
+DO $do$ BEGIN
+    IF to_regclass('textsim.merged_row_key') IS NULL THEN
+        CREATE INDEX merged_row_key ON textsim.merged_row USING hash (key);
+        CREATE INDEX merged_row_kept ON textsim.merged_row USING hash (kept);
+    END IF;
+END $do$;
+COMMENT ON TABLE textsim.merged_row
+    IS 'The rows that merge() took out of attached tables and unmerge() has not brought back. Row security shows a row '
+    'to the role that merged it, and to roles that may read the whole table.';
 
 -- A worker writes its row every few seconds. It removes rows that were not written for ten minutes, and when it starts,
 -- those of ended processes of its machine. Nothing depends on these rows: they are for people, and reach a standby.

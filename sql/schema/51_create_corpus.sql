@@ -94,6 +94,9 @@ BEGIN
     DELETE FROM textsim.judgement j
     WHERE j.origin = first_id
         AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = first_id);
+    DELETE FROM textsim.merged_row m
+    WHERE m.origin = first_id
+        AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = first_id);
 END $$;
 
 -- Store a corpus with its tables, and return its id; the settings are complete and checked.

@@ -131,6 +131,9 @@ BEGIN
     -- its entry of the log, or is seen by the statements after this one.
     log_entries := textsim._forget_in_log(c, forgotten);
     PERFORM textsim._refuse_standing(c, forgotten);
+    DELETE FROM textsim.merged_row m
+    WHERE m.origin = coalesce(c.origin, c.id)
+        AND (m.key = ANY (forgotten) OR m.kept = ANY (forgotten) OR all_removed AND m.new_row IS NULL);
     -- While the documents stand, so that the log names those whose clusters the judgements had changed.
     judgements := textsim._forget_judgements(c, forgotten);
     EXECUTE format(lock_documents, 'document_' || c.id) INTO ids USING forgotten;
@@ -152,7 +155,7 @@ BEGIN
     INSERT INTO textsim.forgotten (corpus_id, documents) VALUES (c.id, forget.documents);
 END $$;
 COMMENT ON FUNCTION textsim.forget(text, text[], text, boolean, boolean)
-    IS 'Removes documents, with the judgements, notes, events and log entries that have their keys, and returns how many '
+    IS 'Removes documents, with the judgements, notes, merged rows, events and log entries that have their keys, and returns how many '
     'of each. Give keys; or scope, for all documents of a scope; or all_removed, for all keys that have no document any '
     'more; or all_expired, for these and all expired documents. The words of the documents stay in the dictionary of '
     'the corpus until it is rebuilt: textsim.forgotten has a row for each request that waits for that. textsim forget, '

@@ -40,7 +40,13 @@ BEGIN
                 WITH CHECK (textsim._has_right(origin, 'INSERT') AND judged_by = current_user)$$),
             ('judgement', 'writers_update', $$FOR UPDATE USING (textsim._has_right(origin, 'UPDATE'))
                 WITH CHECK (textsim._has_right(origin, 'UPDATE') AND judged_by = current_user)$$),
-            ('judgement', 'writers_delete', $$FOR DELETE USING (textsim._has_right(origin, 'DELETE'))$$))
+            ('judgement', 'writers_delete', $$FOR DELETE USING (textsim._has_right(origin, 'DELETE'))$$),
+            -- An old row shows what the table shows. Nobody brings a row back that another role has made up.
+            ('merged_row', 'readers', $$FOR SELECT USING (merged_by = current_user
+                OR has_table_privilege(relation, 'SELECT') AND NOT row_security_active(relation))$$),
+            ('merged_row', 'writers', $$USING (merged_by = current_user)
+                WITH CHECK (merged_by = current_user AND textsim._has_right(origin, 'INSERT'))$$),
+            ('merged_row', 'writers_delete', $$FOR DELETE USING (textsim._has_right(origin, 'DELETE'))$$))
             p (relation, name, definition)
         WHERE NOT EXISTS (
             SELECT FROM pg_policy o
@@ -61,7 +67,7 @@ CREATE OR REPLACE FUNCTION textsim._grant_writing(role regrole, relations regcla
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 SET quote_all_identifiers = off SET jit = off AS $$
 BEGIN
-    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, textsim.judgement, '
+    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, textsim.judgement, textsim.merged_row, '
         'textsim.expiry_look, %s TO %s', (
         SELECT string_agg(r::text, ', ') FROM unnest(relations) r WHERE r::text !~ '^textsim.word'), role);
     -- Not the column id: only the sequence gives out ids.
@@ -75,9 +81,10 @@ BEGIN
         'textsim._note_shape(integer, text[], text[]) TO %s', role);
 END $$;
 
--- Roles that write the log also write down when they looked; they may have got their rights before this table was there.
+-- Roles may have got their rights before these tables were there.
 DO $do$ BEGIN
-    PERFORM textsim._grant_like('textsim.pending', 'textsim.expiry_look');
+    PERFORM textsim._grant_like('textsim.pending', 'textsim.expiry_look'),
+        textsim._grant_like('textsim.judgement', 'textsim.merged_row');
 END $do$;
 
 -- The tables of all corpora, and their patterns.

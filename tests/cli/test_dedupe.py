@@ -269,7 +269,7 @@ def test_records_go_to_standard_output_and_messages_to_standard_error(textsim: T
     assert textsim("dedupe", "in.csv", "--report", "r.jsonl").stdout_bytes == b""
     told = textsim("dedupe", "in.csv", "--annotate").stdout.splitlines()
     assert len(told) == 6
-    assert told[0].endswith(",cluster,size,kept,similarity")
+    assert told[0].endswith(",cluster,size,kept,similarity,kept_key")
 
 
 def test_memory_past_the_limit_is_said(textsim: Textsim) -> None:
@@ -352,7 +352,9 @@ def annotated(name: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in text.splitlines()]
     new = ("cluster", "size", "kept", "similarity")
     return [
-        row | {column: json.loads(row[column] or "null") for column in new}
+        row
+        | {column: json.loads(row[column] or "null") for column in new}
+        | {"kept_key": row["kept_key"] or None}
         for row in csv.DictReader(io.StringIO(text))
     ]
 
@@ -368,7 +370,9 @@ def test_annotated_records(textsim: Textsim, source: str, target: str, most: int
     options = ("--keep-up-to", str(most))
     told = textsim("dedupe", f"in.{source}", "-o", f"out.{target}", "--annotate", *options).stderr
     rows = annotated(f"out.{target}")
-    assert list(rows[0]) == ["id", "text", "score", "cluster", "size", "kept", "similarity"]
+    assert list(rows[0]) == [
+        *("id", "text", "score", "cluster", "size", "kept", "similarity", "kept_key")
+    ]
     assert [(r["id"], r["cluster"], r["size"], r["kept"], r["similarity"]) for r in rows] == [
         ("a", 1, 3, True, None),
         ("b", None, 1, True, None),
@@ -376,6 +380,7 @@ def test_annotated_records(textsim: Textsim, source: str, target: str, most: int
         ("d", None, 1, True, None),
         ("e", 1, 3, most > 1, least),
     ]
+    assert [row["kept_key"] for row in rows] == ["a", None, "a", None, "a"]
     assert [row["text"] for row in rows] in (
         [row["text"] for row in records()],
         [row["text"] or None for row in records()],
@@ -390,9 +395,10 @@ def test_annotated_records(textsim: Textsim, source: str, target: str, most: int
 
 
 def test_annotated_records_are_otherwise_unchanged(textsim: Textsim) -> None:
-    first, removed = ', "cluster": 1, "size": 2, "kept": true, "similarity": null}', "1.0"
-    alone = first.replace("1,", "null,", 1).replace("2", "1")
-    other = first.replace("true", "false").replace("null", removed)
+    first, key = ', "cluster": 1, "size": 2, "kept": true, "similarity": null', ', "kept_key": "1"}'
+    alone = first.replace("1,", "null,", 1).replace("2", "1") + ', "kept_key": null}'
+    other = first.replace("true", "false").replace("null", "1.0") + key
+    first += key
     lines = [
         f'{{"text":  "{A} \\u00e9",  "n": 1.50',
         '{"n": NaN ',
@@ -410,9 +416,11 @@ def test_annotated_records_are_otherwise_unchanged(textsim: Textsim) -> None:
     )
     textsim("dedupe", "in.csv", "-o", "out.csv", "--annotate", status=1)
     assert Path("out.csv").read_bytes().decode() == (
-        f'\ufeffsep=;\r\n"id";text;cluster;size;kept;similarity\r\n1;"{A}\r\n";1;2;true;\r\n'
-        f"2;b;c\r\n3;{A};1;2;false;1.0"
+        f'\ufeffsep=;\r\n"id";text;cluster;size;kept;similarity;kept_key\r\n1;"{A}\r\n";1;2;true;;1\r\n'
+        f"2;b;c\r\n3;{A};1;2;false;1.0;1"
     )
+    textsim("dedupe", "in.csv", "-o", "out.csv", "--annotate", "--clusters-of-one", status=1)
+    assert "\r\n2;b;c\r\n" in Path("out.csv").read_bytes().decode()
     pyarrow = pytest.importorskip("pyarrow")
     import pyarrow.parquet as parquet
 
@@ -428,6 +436,7 @@ def test_annotated_records_are_otherwise_unchanged(textsim: Textsim) -> None:
         "int64",
         "bool",
         "double",
+        "string",
     ]
     assert schema.types[0] == table.schema.types[0]
     assert schema.metadata[b"of"] == b"us"

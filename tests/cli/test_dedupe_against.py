@@ -21,7 +21,7 @@ from tests.support.commands import NEWS, Textsim, rows
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.waiting import wait_for
-from textsim_db.cli import dedupe
+from textsim_db.cli import dedupe_run
 from textsim_db.cli.document_commands import add_documents
 from textsim_db.corpus.database import URL_VARIABLE
 
@@ -230,7 +230,7 @@ def test_a_run_that_did_not_end_goes_on_with_the_same_records_only(
     write("new.jsonl", [{"id": "new", "text": new}, {"id": "known", "text": old}])
     arguments = ("--against", "news", "--add", "-o", "out.jsonl", "--report", "report.jsonl")
     with monkeypatch.context() as patch:
-        patch.setattr(dedupe, "add_documents", add_and_fail)
+        patch.setattr(dedupe_run, "add_documents", add_and_fail)
         result = textsim("dedupe", "new.jsonl", *arguments, status=2)
     assert "the disk is gone" in result.stderr
     assert len(db.corpus("news")) == 2

@@ -56,17 +56,19 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("track news", {"corpus": "news", "documents": 4}),
     ("members news", {"key": "b", "representative": "a", "similarity": 1.0}),
     ("untrack news --yes", {"corpus": "news"}),
-    ("attach news article --key id --text body", {"corpus": "news", "added": 1}),
+    ("attach news article --key id --text body", {"corpus": "news", "added": 2}),
     ("worker --once", {"documents": 0}),
     ("status", {"workers": []}),
     ("status --max-lag 1000", {"workers": []}),
     ("pending", {}),
     ("pending --retry", {}),
     ("reconcile news", {"corpus": "news", "added": 0}),
+    ("merge news article --yes", {"corpus": "news", "merged": 1, "left_alone": {}}),
+    ("unmerge news --kept x", {"key": "y", "kept_key": "x", "outcome": "restored"}),
     ("detach news article", {"corpus": "news", "table": "article"}),
     ("plan news", {}),
     ("rebuild news --threshold 0.7", {"corpus": "news", "threshold": 0.7, "is_rebuilt": True}),
-    ("stats news", {"documents": 5}),
+    ("stats news", {"documents": 6}),
     ("boilerplate news --share 0.1", {}),
     ("check", {}),
     ("remove news a unknown", {"documents": 1, "unknown": ["unknown"]}),
@@ -90,7 +92,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("quotations news.jsonl --against letters --key id", {"verdict": "exact"}),
     ("contamination news.jsonl --against letters", {"key": "a"}),
     ("forget news b --later --yes", {"documents": 1, "has_words": True}),
-    ("corpus drop news --yes", {"corpus": "news", "documents": 3}),
+    ("corpus drop news --yes", {"corpus": "news", "documents": 4}),
     ("db downgrade base --yes", {"revision": "base"}),
 ]
 """Command lines one after another, and members that an object of each has."""
@@ -178,6 +180,7 @@ def test_every_command_prints_json(
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE article (id text PRIMARY KEY, body text)")
         connection.execute("INSERT INTO article VALUES ('x', 'one two three four')")
+        connection.execute("INSERT INTO article VALUES ('y', 'one two three four!')")
     for command in [
         "",
         "status --prometheus",

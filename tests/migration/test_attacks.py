@@ -119,7 +119,17 @@ def test_a_reader_changes_nothing_and_a_writer_only_documents(stage: Stage) -> N
     assert set(rights.values()) == {"DELETE, INSERT, UPDATE"}
     assert {name.removesuffix("_N") for name in rights} == {
         *("band", "cluster", "cluster_alias", "cluster_event", "crowded", "document", "judgement"),
-        *("expiry_look", "match", "member", "node", "passage", "pending", "removed", "worker"),
+        *(
+            "expiry_look",
+            "match",
+            "member",
+            "merged_row",
+            "node",
+            "passage",
+            "pending",
+            "removed",
+            "worker",
+        ),
     }
     stage.run(stage.reader, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
     assert stage.allowed(stage.reader, [f"SELECT textsim.{call}" for call in VALID]) == []

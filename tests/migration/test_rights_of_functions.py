@@ -43,6 +43,8 @@ BY_TYPE = {
     "textsim._listed_text[]": f"ARRAY[{LISTED}]",
     "textsim._sketched": f"textsim._sketched({CORPUS}, 'a text', {PART})",
     "textsim.corpus": CORPUS,
+    "textsim.merged_row": f"ROW(1, {ID}, 'hidden', 1, now(), current_user, '{KEY}', '{KEY}', 1, "
+    "'{}', NULL)",
     "textsim.judgement": f"(SELECT j FROM textsim.judgement j WHERE j.origin = {ID})",
     "textsim.source": f"(SELECT s FROM textsim.source s WHERE s.id = {ID})",
     "timestamp with time zone": "'2100-01-01'",
@@ -52,7 +54,7 @@ BY_NAME = {
     "text": {
         "corpus judged_corpus name": "hidden",
         "a key old_key after": KEY,
-        "b new_key other_key": f"{KEY}2",
+        "b kept new_key other_key": f"{KEY}2",
         "body text form run original value part word": TEXT,
         "scope": SCOPE,
         "query": f"SELECT key, key FROM textsim.document_{ID}",
@@ -79,7 +81,7 @@ BY_NAME = {
         "action cause documents error fault note purpose reason row_fault source template": "any",
     },
     "text[]": {
-        "keys forgotten before after": f"{{{KEY},{KEY}2}}",
+        "keys kept forgotten before after": f"{{{KEY},{KEY}2}}",
         "bodies texts forms": f"{{{TEXT},a text}}",
         "scopes": f"{{{SCOPE},{SCOPE}}}",
         "a b one other shingles units words choices parts signs": "{a,text}",

@@ -28,8 +28,8 @@ PUBLIC = {
     "volatile": (
         "add add_unique attach clusters create_corpus detach drop_corpus "
         "doubtful duplicates expire forget grant_reader grant_writer "
-        "group_pairs index_pending judge lock_corpus pairs remove revoke_all set_owner "
-        "shared_passages track twins_of unjudge untrack update_clusters"
+        "group_pairs index_pending judge lock_corpus merge pairs remove revoke_all set_owner "
+        "shared_passages track twins_of unjudge unmerge untrack update_clusters"
     ),
     "stable strict": ("status"),
 }
@@ -50,6 +50,7 @@ COMMITTING = {
     "_index_keys",
     "expire",
     "index_pending",
+    "merge",
     "update_clusters",
 }
 """Procedures that commit; a procedure with a SET clause may not commit, so these have none."""
@@ -86,6 +87,10 @@ CHANGES = {
         {0: "name of the corpus", 1: "a key is NULL", 2: "a key is NULL", 3: "verdict is NULL"},
     ),
     "unjudge": ("'c', 'a', 'b'", {0: "name of the corpus", 1: "a key is NULL", 2: "a key is NULL"}),
+    "unmerge": (
+        "'c', 'a', NULL, NULL, false",
+        {0: "name of the corpus", 1: "kept, run or since", 4: "mergeable"},
+    ),
     "track": ("'c', 'kept'", {0: "name of the corpus", 1: "linkage"}),
     "untrack": ("'c'", {0: "name of the corpus"}),
     "grant_reader": ("current_user::regrole", {0: "the role"}),
@@ -117,7 +122,8 @@ def test_a_null_argument_of_a_change_is_refused(connection: Connection) -> None:
 def test_every_change_is_tried_with_null() -> None:
     volatile = set(PUBLIC["volatile"].split())
     searches = {"pairs", "doubtful", "clusters", "duplicates", "group_pairs"}
-    searches |= {"twins_of", "index_pending", "expire", "update_clusters", "shared_passages"}
+    searches |= {"twins_of", "index_pending", "merge", "expire", "update_clusters"}
+    searches |= {"shared_passages"}
     assert volatile - searches == {name.strip() for name in CHANGES}
 
 

@@ -35,9 +35,9 @@ KEYS = {"members": {"key"}}
 """Arguments of methods that stand for a function of their own in SQL, such as members_of()."""
 ONLY_PYTHON = {"measure", "rank", "progress", "later", "any_text"}
 """Arguments that only methods have: the other measures, functions, and a rebuild at once or later."""
-OTHER_KINDS = {"attach", "detach", "normal_form", "remove"}
+OTHER_KINDS = {"attach", "detach", "merge", "normal_form", "remove"}
 """Functions that take a relation, a text or one key, and their methods something else."""
-NO_READERS = {"add_unique", "forget", "status", "quote", "regions"}
+NO_READERS = {"add_unique", "forget", "unmerge", "status", "quote", "regions"}
 """Writers; a function whose columns show ages where the method has times; one of lists of rows."""
 READERS = """
 SELECT p.proname, p.proargnames[2:p.pronargs], p.proargnames[p.pronargs + 1:],

@@ -179,6 +179,7 @@ class Corpus(Derived[corpus.Corpus]):
     pairs = results(corpus.Corpus.pairs)
     clusters = results(corpus.Corpus.clusters)
     duplicates = results(corpus.Corpus.duplicates)
+    split = coroutine(corpus.Corpus.split)
 
     explain = coroutine(corpus.Corpus.explain)
     differences = stream(corpus.Corpus.differences)
@@ -195,6 +196,8 @@ class Corpus(Derived[corpus.Corpus]):
     attach = coroutine(corpus.Corpus.attach)
     reconcile = coroutine(corpus.Corpus.reconcile)
     drift = results(corpus.Corpus.drift)
+    merge = coroutine(corpus.Corpus.merge)
+    unmerge = coroutine(corpus.Corpus.unmerge)
 
     track = coroutine(corpus.Corpus.track)
     update_clusters = coroutine(corpus.Corpus.update_clusters)

@@ -224,6 +224,8 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
         "pending": status_commands.pending,
         "reconcile": source_commands.RECONCILE,
         "detach": source_commands.DETACH,
+        "merge": source_commands.MERGE,
+        "unmerge": source_commands.UNMERGE,
     },
     "Settings and quality of a corpus": {
         "plan": plan.plan,

@@ -340,6 +340,10 @@ METAVARS = {
     "source": "TEXT",
     "prefix": "TEXT",
     "keep_events": "TIME",
+    "since": "TIME",
+    "statement": "SQL",
+    "keep": "first|last|longest|shortest",
+    "kept": "KEY",
 }
 Create = Annotated[bool, typer.Option("--create", help="Create the corpus if it does not exist.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textsim_db.cli import options
-from textsim_db.cli.messages import print_message
+from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.opening import connect, open_corpus
 from textsim_db.cli.operations import Call, Operation
 from textsim_db.cli.progress_lines import exit_if_set_aside, print_changes, progress
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, shown
+from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.named_values import Existing, Mode
 
 if TYPE_CHECKING:
@@ -130,6 +133,60 @@ DETACH = Operation(
     Example: `textsim detach news article`
     """,
     done='table {table} is no longer attached to the corpus "{corpus}"',
+    computes=False,
+)
+
+
+def _show_merged(call: Call) -> None:
+    run, merged, left_alone = call.result
+    for key, reason in sorted(left_alone.items()):
+        print_message(f'left alone: row "{shown(key)}": {shown(reason)}', logging.WARNING)
+    name = call.corpus.name
+    message = f"{count(merged, 'row')} merged"
+    if merged:
+        message += f"; to bring them back: textsim unmerge {shlex.quote(name)} --run {run}"
+    print_result(message, corpus=name, run=run, merged=merged, left_alone=left_alone)
+
+
+MERGE = Operation(
+    "merge",
+    """Take the duplicates out of an attached table, so that one row of each cluster stays.
+
+    Each row is locked and compared again, and then deleted, or marked by --statement. A log keeps the
+    whole row, so that `textsim unmerge` brings it back. A judgement or a guard keeps rows apart. After
+    an interruption run it again.
+
+    Examples:
+    - `textsim merge stories`
+    - `textsim merge stories --statement 'UPDATE story SET duplicate_of = $2::int WHERE id = $1::int'`
+
+    """,
+    show=_show_merged,
+    asks="merge the duplicates of the table of corpus {corpus}",
+    computes=False,
+)
+
+
+def _show_unmerged(call: Call) -> None:
+    if call.write_rows() > sum(each.outcome == "restored" for each in call.result):
+        raise typer.Exit(1)
+
+
+UNMERGE = Operation(
+    "unmerge",
+    """Bring back rows that `textsim merge` took out: of a cluster, of a run, or since a time.
+
+    They are judged different, so that they stay apart. Exit status 1 if a row did not come back, for
+    example because its key has another row now.
+
+    Examples:
+    - `textsim unmerge stories --run 17`
+    - `textsim unmerge stories --kept 2`
+    - `textsim unmerge stories --since '2026-11-29 12:00'`
+
+    """,
+    columns=("key", "kept_key", "outcome"),
+    show=_show_unmerged,
     computes=False,
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from textsim_db.corpus.cluster_methods import ClusterMethods, TrackingMethods
 from textsim_db.corpus.document_methods import DocumentMethods, JudgementMethods
+from textsim_db.corpus.merge_methods import MergeMethods
 from textsim_db.corpus.passage_methods import PassageMethods
 from textsim_db.corpus.report_methods import StatisticMethods, StatusMethods
 from textsim_db.corpus.search_methods import SearchMethods
@@ -18,6 +19,7 @@ from textsim_db.corpus.source_methods import RebuildMethods, TableMethods
 class Corpus(  # the reference lists the methods of the last class first
     RebuildMethods,
     TrackingMethods,
+    MergeMethods,
     TableMethods,
     StatusMethods,
     StatisticMethods,

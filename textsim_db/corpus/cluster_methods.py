@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+import shlex
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from datetime import timedelta
 from functools import partial
 from itertools import islice
@@ -19,6 +20,7 @@ from textsim_db.results import (
     InspectedCluster,
     Member,
     Pair,
+    Split,
 )
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import (
@@ -165,6 +167,58 @@ class ClusterMethods(CheckedArguments):
         criterion = self._criterion("jaccard", threshold, language, self._part_of_pairs(scope))
         rules = _rules(linkage, rank, judgements)
         return Results(Duplicate, partial(self._pairs, list_clusters.duplicates, criterion, rules))
+
+    def split(
+        self,
+        shares: Mapping[str, float],
+        random_seed: int = 0,
+        stratify: Callable[[str], Hashable] | None = None,
+        threshold: float | None = None,
+        language: str | None = None,
+        scope: Scope | None = None,
+    ) -> Split[str]:
+        """Split the documents at random into subsets such as train and test; no similar pair is cut.
+
+        Each cluster of clusters() goes whole into one subset. If a cluster is too large for the shares,
+        a warning has the figures.
+
+        Args:
+            shares: the share of each subset, by its name; they sum to 1.
+            random_seed: the same documents with the same random seed are split alike.
+            stratify: returns the class of a key, such as its label: each class is split in these
+                shares, as far as clusters allow.
+            threshold: the lowest similarity of a pair that is not cut; by default that of the corpus.
+            language: a code of ISO 639, to split only the documents of this language.
+            scope: only the documents of this scope are split.
+
+        Raises:
+            ConfigurationError: the corpus does not find all pairs at the threshold, the shares do not
+                sum to 1, a subset would be empty, or an argument is out of range.
+
+        Examples:
+            >>> corpus.rebuild(recall=1.0)
+            True
+            >>> split = corpus.split({"train": 0.5, "test": 0.5})
+            >>> split.subsets["train"], split.largest
+            (('monday', 'update'), 2)
+        """
+        from textsim_db.cluster import draw_subsets
+        from textsim_db.read import list_clusters
+
+        checked = draw_subsets.check_shares(shares)
+        check_count(random_seed, "random_seed", 0, 2**63 - 1)
+        check_callable(stratify, "stratify")
+        criterion = self._criterion("jaccard", threshold, language, self._part_of_pairs(scope))
+        if not self.config.is_exact or criterion.threshold < self.config.threshold:
+            raise ConfigurationError(
+                f'corpus "{self.name}" does not find all pairs at {criterion.threshold:g}, so similar '
+                f"documents would be cut; textsim rebuild {shlex.quote(self.name)} --recall 1 "
+                f"--threshold {criterion.threshold:g}"
+            )
+        stratum_of = stratify or (lambda key: None)
+        return self._current.search(
+            list_clusters.split, criterion, checked, random_seed, stratum_of
+        )
 
     def inspect_clusters(
         self,

@@ -83,7 +83,7 @@ def pairs(
         [Pair(a=0, b=1, similarity=1.0)]
     """
     documents = keyed_texts(texts, "pairs", text, key)
-    join = _join(_load(documents, settings, for_merges=False), for_merges=False)
+    join = join_of(load(documents, settings, for_merges=False), for_merges=False)
     matching = [
         Pair(documents.keys[a], documents.keys[b], similarity)
         for links in join.pairs()
@@ -150,7 +150,7 @@ def clusters(
     """
     how = check_linkage(linkage)
     documents = keyed_texts(texts, "clusters", text, key)
-    join = _join(_load(documents, settings, for_merges=True), for_merges=True)
+    join = join_of(load(documents, settings, for_merges=True), for_merges=True)
     groups = linkages.groups(join, how, _in_order)
     similar = [group.with_keys(documents.keys.__getitem__) for group in groups]
     return ResultList(sorted(similar, key=lambda cluster: (-len(cluster.keys), cluster.keys)))
@@ -210,8 +210,10 @@ def distinct(
     """
     most = checked_count(max_results, "max_results")
     documents = keyed_texts(texts, "distinct", text, key, are_ranked=True)
-    loaded = _load(documents, settings, for_merges=True)
-    links = joined_links(linkages.removals(_join(loaded, for_merges=True), Linkage.KEPT, _in_order))
+    loaded = load(documents, settings, for_merges=True)
+    links = joined_links(
+        linkages.removals(join_of(loaded, for_merges=True), Linkage.KEPT, _in_order)
+    )
     copies: dict[int, list[int]] = {number: [] for number in loaded.numbers().tolist()}
     for removed, kept in sorted(zip(links.left.tolist(), links.right.tolist(), strict=True)):
         copies[kept].append(removed)
@@ -225,7 +227,7 @@ def distinct(
 _in_order: Ranked = np.sort
 
 
-def _load(documents: KeyedTexts, settings: Settings, for_merges: bool) -> LoadedTexts:
+def load(documents: KeyedTexts, settings: Settings, for_merges: bool) -> LoadedTexts:
     loaded = LoadedTexts(with_lists(CorpusSettings(**IN_MEMORY | settings)).complete(), for_merges)
     for batch in loaded.read((key_of(n), text) for n, text in enumerate(documents.texts)):
         for refusal in batch.refused:
@@ -233,6 +235,6 @@ def _load(documents: KeyedTexts, settings: Settings, for_merges: bool) -> Loaded
     return loaded
 
 
-def _join(loaded: LoadedTexts, for_merges: bool) -> Join:
+def join_of(loaded: LoadedTexts, for_merges: bool) -> Join:
     criterion = Criterion(JACCARD, loaded.config.threshold, for_merges=for_merges)
     return Join(loaded.host(), criterion)

@@ -87,6 +87,7 @@ def dedupe_frame(
     against: Corpus | Sequence[Corpus] = (),
     keep_up_to: int = 1,
     annotate: bool = False,
+    clusters_of_one: bool = False,
     progress: Callable[[AddReport], None] | bool | None = None,
     **settings: Unpack[Settings],
 ) -> tuple[Any, FrameReport]:
@@ -113,10 +114,12 @@ def dedupe_frame(
             rows that they are about.
         keep_up_to: how many rows of a cluster stay: the one that keep names, and those that are least
             similar to it.
-        annotate: return all rows, with four columns more. cluster: the number of the cluster, from 1
+        annotate: return all rows, with five columns more. cluster: the number of the cluster, from 1
             on, null for a row alone. size: the rows of the cluster, with the document of a corpus that
             they match; 1 for a row alone. kept: whether the row would stay. similarity: to the row of
-            its cluster that keep names, or to the document of a corpus; otherwise null.
+            its cluster that keep names, or to the document of a corpus; otherwise null. kept_key: the
+            key of that row as text, or its place without `key`; null for a row alone.
+        clusters_of_one: with annotate, a row alone has a cluster of its own, too.
         progress: True shows a bar; a function is called after each batch, with the report of
             Corpus.add_many() so far.
         **settings: fields of CorpusSettings that say which texts match, such as threshold. The default
@@ -159,7 +162,11 @@ def dedupe_frame(
     documents = _Documents(frame, names)
     with showing(progress, "comparing", "rows") as show:
         result = deduplicate(documents, rule, show, corpora)
-    filtered = _annotated(frame, result) if annotate else _filtered(frame, result)
+    filtered = (
+        _annotated(frame, result, documents.keys, clusters_of_one)
+        if annotate
+        else _filtered(frame, result)
+    )
     return filtered, _report(frame, key, documents, result)
 
 
@@ -182,6 +189,8 @@ class _Documents:
         self._options = list(names)
         self._key = names.get("key")
         self._rows_of_keys: dict[Any, int] = {}
+        self.keys: list[str | None] = []
+        """The key of each row, or its place."""
         self.faults: dict[int, str] = {}
 
     def __iter__(self) -> Iterator[Document]:
@@ -189,6 +198,7 @@ class _Documents:
             of = dict(zip(self._options, values, strict=True))
             text, value = of["text"], of.get("keep")
             key = self._checked_key(of.get("key"), row)
+            self.keys.append(str(row) if key is None else key)
             if isinstance(text, Misfit):
                 self.faults[row] = str(wrong_value(text, "text", "str"))
                 text = None
@@ -240,12 +250,13 @@ _TYPES = {
     "size": ("int64", "Int64", "int64"),
     "kept": ("bool", "Boolean", "bool_"),
     "similarity": ("float64", "Float64", "float64"),
+    "kept_key": ("string", "String", "string"),
 }
 """The types of the new columns in pandas, Polars and PyArrow."""
 
 
-def _annotated(frame: Any, result: Deduplication) -> Any:
-    for name, values in result.annotations().items():
+def _annotated(frame: Any, result: Deduplication, keys: Sequence[str | None], of_one: bool) -> Any:
+    for name, values in result.annotations(keys, of_one).items():
         in_pandas, in_polars, in_arrow = _TYPES[name]
         if hasattr(frame, "iloc"):
             import pandas

@@ -9,7 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice
+from itertools import count, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -146,27 +146,39 @@ class Deduplication:
         order = sorted(joined, key=lambda kept: (isinstance(kept, StoredDocument), kept))
         return {kept: joined[kept] + self.sizes.get(kept, 1) for kept in order}
 
-    def annotations(self) -> dict[str, list[Any]]:
-        """Return the values of each document by the names of ANNOTATION; None for a missing one."""
+    def annotations(self, keys: Sequence[str | None], of_one: bool = False) -> dict[str, list[Any]]:
+        """Return the values of each document by the names of ANNOTATION; None for a missing one.
+
+        keys: of each document; without one, its number from 1 on names it. of_one: whether a document
+        alone has a cluster.
+        """
         cluster: list[int | None] = [None] * self.documents
         size = [1] * self.documents
         similarity: list[float | None] = [None] * self.documents
+        kept_key: list[str | None] = [None] * self.documents
         sizes = self.cluster_sizes()
         names = {kept: place for place, kept in enumerate(sizes, start=1)}
         for number, kept, value in self.links():
             cluster[number], size[number], similarity[number] = names[kept], sizes[kept], value
             if isinstance(kept, int):
                 cluster[kept], size[kept] = names[kept], sizes[kept]
-        values = (cluster, size, self.mask().tolist(), similarity)
+                kept_key[number] = kept_key[kept] = keys[kept] or str(kept + 1)
+            else:
+                kept_key[number] = kept.key
+        if of_one:
+            numbers = count(len(names) + 1)
+            cluster = [next(numbers) if each is None else each for each in cluster]
+        values = (cluster, size, self.mask().tolist(), similarity, kept_key)
         return dict(zip(ANNOTATION, values, strict=True))
 
 
-ANNOTATION: dict[str, Any] = {"cluster": 1, "size": 1, "kept": True, "similarity": 1.0}
+ANNOTATION: dict[str, Any] = dict(cluster=1, size=1, kept=True, similarity=1.0, kept_key="1")  # noqa: C408
 """The fields of an annotated document, with an example of each value.
 
 cluster: the number of its cluster, from 1 on in the order of the kept documents; None for a document
 alone. size: the documents of its cluster, with those that earlier runs added or removed; 1 without one.
 kept: whether it stays. similarity: to the kept document of its cluster, which a corpus may have.
+kept_key: the key of that document.
 """
 
 

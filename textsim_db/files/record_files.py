@@ -100,13 +100,15 @@ class RecordColumns(NamedTuple):
     key: str = "id"
     """The key, for reports."""
     value: str | None = None
-    """The value to compare records by."""
+    """The value to compare records by, or to split them by."""
     key_needed: bool = False
     """Whether the file must have the key."""
     scope: Sequence[str] = ()
     """The scope, of one column or several, if records of different scopes are not compared."""
     appended: Values | None = None
     """New columns of the records that are written, with an example of their values."""
+    value_option: str = "--keep"
+    """The option that names the column of the value."""
 
     def expect_new(self, names: Container[str], noun: str) -> None:
         if taken := [name for name in self.appended or () if name in names]:
@@ -116,7 +118,7 @@ class RecordColumns(NamedTuple):
 
     def wanted(self, columns: list[str]) -> Names:
         key = self.key if self.key_needed or self.key in columns else None
-        by_option = {"--text": self.text, "--key": key, "--keep": self.value}
+        by_option = {"--text": self.text, "--key": key, self.value_option: self.value}
         names = [(option, name) for option, name in by_option.items() if name is not None]
         return [*names, *(("--scope", name) for name in self.scope)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster import linkages
+from textsim_db.cluster.draw_subsets import draw_subsets
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.linkages import Group, Ranked
 from textsim_db.cluster.pair_groups import JudgedPairs, judged_groups
@@ -26,7 +27,7 @@ from textsim_db.read import statements
 from textsim_db.read.boilerplate_values import SampledDocuments, read_sample, sample_of_rows
 from textsim_db.read.list_pairs import StoredHost
 from textsim_db.read.snapshot import fetch, snapshot
-from textsim_db.results import Cluster, InspectedCluster, Inspection
+from textsim_db.results import Cluster, InspectedCluster, Inspection, Split
 from textsim_db.settings.named_values import Linkage
 from textsim_db.text.shingles import find_shingles
 
@@ -99,6 +100,23 @@ def duplicates(
             keys = corpus.cache.keys(np.unique(np.concatenate((links.left, links.right))))
             removed, kept, similarity = (column.tolist() for column in links)
             yield [keys[each] for each in removed], [keys[each] for each in kept], similarity
+
+
+def split(
+    store: Store,
+    criterion: Criterion,
+    shares: Mapping[str, float],
+    random_seed: int,
+    stratum_of: Callable[[str], Hashable],
+) -> Split[str]:
+    """Split the documents by the clusters of linkage "single", in the order of their keys."""
+    criterion = criterion._replace(for_merges=True)
+    limits = {"language": criterion.language, "part": criterion.part}
+    with snapshot(store.engine) as connection:
+        join = Join(StoredHost(connection, store, criterion), criterion)
+        rows = fetch(connection, store.corpus, statements.DOCUMENTS_TO_SPLIT, limits)
+        ids, keys = np.array([id_ for id_, _ in rows], np.int64), [key for _, key in rows]
+        return draw_subsets(join, keys, [*map(stratum_of, keys)], shares, random_seed, ids)
 
 
 def _judged_groups(

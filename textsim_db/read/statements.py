@@ -266,6 +266,13 @@ SELECT coalesce(sum(coalesce(
     2 * pg_catalog.pg_column_size(word_ids), pg_catalog.octet_length(normal_form))), 0)
 FROM {document} WHERE id = ANY (%s::integer[])
 """
+DOCUMENTS_TO_SPLIT: Final[LiteralString] = """
+/* textsim-db: documents of corpus {id} to split */
+SELECT d.id, d.key FROM {document} d
+WHERE (%(language)s::text IS NULL OR d.language = %(language)s)
+    AND (%(part)s::integer IS NULL OR d.part = %(part)s){alive}
+ORDER BY d.key COLLATE "C"
+"""
 KEYS_OF_IDS: Final[LiteralString] = """
 /* textsim-db: pairs of corpus {id}: keys */
 SELECT id, key FROM {document} WHERE id = ANY (%s::integer[])

@@ -34,6 +34,7 @@ from textsim_db.results.rows import (
     Judgement as Judgement,
     Match as Match,
     Member as Member,
+    MergeReport as MergeReport,
     Outcome as Outcome,
     Pair as Pair,
     Passage as Passage,
@@ -41,7 +42,9 @@ from textsim_db.results.rows import (
     QueryMatch as QueryMatch,
     Region as Region,
     SharedPassage as SharedPassage,
+    Split as Split,
     StoredKey as StoredKey,
+    Unmerged as Unmerged,
 )
 from textsim_db.results.states import (
     CorpusSummary as CorpusSummary,

@@ -135,6 +135,38 @@ class Duplicate(NamedTuple):
     similarity: float
 
 
+class MergeReport(NamedTuple):
+    """The outcome of merge()."""
+
+    run: int | None
+    """The number of the run, for unmerge(); None if no row was merged."""
+    merged: int
+    """The rows that were merged, each into the row that is kept."""
+    left_alone: dict[str, str]
+    """The keys of rows that are no duplicates any more, or that a constraint keeps, with the reasons."""
+
+
+class Unmerged(NamedTuple):
+    """A row that unmerge() has brought back, or not."""
+
+    key: str
+    kept_key: str
+    """The key of the row that was kept in its place."""
+    outcome: str
+    """restored, or why the row did not come back."""
+
+
+class Split(NamedTuple, Generic[Key]):
+    """Documents that were split at random, each cluster whole: no similar pair is in two subsets."""
+
+    subsets: dict[str, tuple[Key, ...]]
+    """The keys of each subset by its name."""
+    cut: int
+    """The similar pairs that a split of single documents, with the same shares and seed, would cut."""
+    largest: int
+    """The documents of the largest cluster."""
+
+
 class Distinct(NamedTuple, Generic[Key]):
     """A result that may not be merged with one of higher rank."""
 

@@ -1,4 +1,4 @@
-"""Attaches, detaches and lists tables, named as str, SQLAlchemy objects or mapped classes."""
+"""Attaches, detaches, lists and merges tables, named as str, SQLAlchemy objects or mapped classes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import psycopg
 from psycopg import errors as pg, sql
 
-from textsim_db.db.engine import Connection, configuration_errors, read_rows, transaction
+from textsim_db.db.engine import (
+    Connection,
+    autocommit,
+    configuration_errors,
+    read_rows,
+    transaction,
+)
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, suggestion
-from textsim_db.results import Source
+from textsim_db.results import MergeReport, Source, Unmerged
 from textsim_db.settings.named_values import Existing
 from textsim_db.sync import statements
 
@@ -117,6 +123,17 @@ _REFUSED = (
 )
 
 
+_MERGE_REFUSED = (
+    *_REFUSED,
+    pg.CardinalityViolation,
+    pg.DatetimeFieldOverflow,
+    pg.DependentObjectsStillExist,
+    pg.InvalidDatetimeFormat,
+    pg.SyntaxError,
+    pg.UndefinedColumn,
+)
+
+
 class AttachRules(NamedTuple):
     mode: str | None = None
     """queue or inline; None takes the mode that the corpus allows."""
@@ -146,6 +163,33 @@ def detach(store: Store, table: TableName) -> None:
     with transaction(store.engine) as connection:
         relation = int(name) if name.isascii() and name.isdigit() else table_oid(connection, name)
         _call(connection, statements.DETACH, [store.corpus.name, relation])
+
+
+def merge(
+    store: Store,
+    table: TableName | None,
+    statement: str | None,
+    keep: str,
+    threshold: float | None,
+    cascade: bool,
+) -> MergeReport:
+    """Merge the duplicates of a table, a hundred rows in a transaction; raises ConfigurationError."""
+    relation = None
+    if table is not None:
+        with transaction(store.engine) as connection:
+            relation = table_oid(connection, table_name(table))
+    parameters = [store.corpus.name, relation, statement, keep, threshold, cascade]
+    with autocommit(store.engine) as connection, configuration_errors(*_MERGE_REFUSED):
+        row = connection.execute(statements.MERGE, parameters).fetchone()
+    assert row is not None
+    return MergeReport(*row)
+
+
+def unmerge(store: Store, *parameters: Any) -> list[Unmerged]:
+    """Bring merged rows back, in one transaction; raises ConfigurationError."""
+    with transaction(store.engine) as connection, configuration_errors(*_MERGE_REFUSED):
+        rows = connection.execute(statements.UNMERGE, [store.corpus.name, *parameters]).fetchall()
+    return [Unmerged(*row) for row in rows]
 
 
 def attached(engine: Engine) -> list[Source]:

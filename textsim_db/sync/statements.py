@@ -34,6 +34,14 @@ WHERE c.name = %s AND s.relation = %s::oid::regclass
 DETACH: Final[LiteralString] = (
     "/* textsim-db: detach a table */ SELECT textsim.detach(%s, %s::oid::regclass)"
 )
+MERGE: Final[LiteralString] = """
+/* textsim-db: merge duplicates of a table */
+CALL textsim.merge(%s, %s::oid::regclass, %s, %s, %s, %s)
+"""
+UNMERGE: Final[LiteralString] = """
+/* textsim-db: bring merged rows back */
+SELECT key, kept_key, outcome FROM textsim.unmerge(%s, %s, %s, %s, %s)
+"""
 ATTACHED_TABLES: Final[LiteralString] = """
 SELECT corpus, relation::text, key_columns::text[], text_column, scope_column, mode, time_column,
     expires_column, row_filter

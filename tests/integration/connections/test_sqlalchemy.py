@@ -137,6 +137,7 @@ def test_each_table_has_the_rows_of_its_function(
         "matches": ("items", NEAR[0]),
         "nearest": ("items", OTHER, 2),
         "neighbours": ("items", "42"),
+        "distinct_of": ("items", ["44", "42", "41"], 2),
         "pairs": ("items", 0.4),
         "clusters": ("items",),
         "duplicates": ("items", "longest"),
@@ -160,6 +161,16 @@ def test_each_table_has_the_rows_of_its_function(
         assert first is not None
         for column, value in zip(table.c, first, strict=True):
             assert value is None or isinstance(value, column.type.python_type), column
+
+
+@pytest.mark.usefixtures("items")
+def test_results_of_a_subquery_without_copies(db: ts.Database) -> None:
+    ranked = sa.select(sql.key_of(Item)).order_by(Item.number.desc()).scalar_subquery()
+    found = sql.distinct_of("items", sa.func.array(ranked), guards=False)
+    statement = sa.select(Item.number, found.c.copies).join(found, sql.has_key(Item, found.c.key))
+    with Session(db.engine) as session:
+        rows = session.execute(statement.order_by(found.c.rank)).all()
+    assert [tuple(row) for row in rows] == [(45, ["44"]), (43, ["42", "41"])]
 
 
 def test_names_defaults_and_types_are_those_of_the_catalog(connection: Connection) -> None:

@@ -91,7 +91,7 @@ FUNCTIONS: dict[str, tuple[Callable[[ts.Corpus, Any], Any], list[Any]]] = {
 """By function and argument: a call, and values that have a result."""
 OTHERS = {
     *("signature_matrix.functions", "query_many.scope"),
-    *("distinct.texts", "distinct.keys", "quotes.texts", "quotes.documents"),
+    *("distinct.texts", "split.texts", "distinct.keys", "quotes.texts", "quotes.documents"),
 }
 """Arguments whose items are functions, one that may be a single scope, and those of other tests."""
 

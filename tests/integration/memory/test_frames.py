@@ -312,11 +312,11 @@ def test_all_rows_are_annotated(frame: pl.DataFrame, linkage: str) -> None:
         removed.setdefault(row.kept, []).append((row.similarity, row.key))
     assert max(map(len, removed.values())) > 2
     for most in (1, 2, 3, 1000):
-        rows: list[tuple[Any, ...]] = [(None, 1, True, None)] * len(frame)
+        rows: list[tuple[Any, ...]] = [(None, 1, True, None, None)] * len(frame)
         for cluster, (kept, members) in enumerate(sorted(removed.items()), start=1):
-            rows[kept] = (cluster, len(members) + 1, True, None)
+            rows[kept] = (cluster, len(members) + 1, True, None, str(kept))
             for place, (similarity, number) in enumerate(sorted(members), start=2):
-                rows[number] = (cluster, len(members) + 1, place <= most, similarity)
+                rows[number] = (cluster, len(members) + 1, place <= most, similarity, str(kept))
         stays = [row[2] for row in rows]
         unique, report = ts.dedupe_frame(frame, keep_up_to=most, **arguments)
         assert unique.equals(frame.filter(stays))
@@ -325,14 +325,17 @@ def test_all_rows_are_annotated(frame: pl.DataFrame, linkage: str) -> None:
             out, report = ts.dedupe_frame(given, keep_up_to=most, annotate=True, **arguments)
             assert report.kept == sum(stays)
             out = pl.DataFrame(out) if not isinstance(out, pd.DataFrame) else pl.from_pandas(out)
-            assert out.columns == [*frame.columns, "cluster", "size", "kept", "similarity"]
-            assert out.select("cluster", "size", "kept", "similarity").rows() == rows
-            assert out.dtypes[-4:] == [pl.Int64, pl.Int64, pl.Boolean, pl.Float64]
+            names = ["cluster", "size", "kept", "similarity", "kept_key"]
+            assert out.columns == [*frame.columns, *names]
+            assert out.select(names).rows() == rows
+            assert out.dtypes[-5:] == [pl.Int64, pl.Int64, pl.Boolean, pl.Float64, pl.String]
             assert out["id"].to_list() == frame["id"].to_list()
     alone = pl.DataFrame({"body": ["some text", None]})
     for given in (alone, alone.to_arrow(), alone.to_pandas()):
         out, _ = ts.dedupe_frame(given, "body", annotate=True)
-        assert pl.DataFrame(out).rows()[1] == (None, None, 1, True, None)
+        assert pl.DataFrame(out).rows()[1] == (None, None, 1, True, None, None)
+        each, _ = ts.dedupe_frame(given, "body", annotate=True, clusters_of_one=True)
+        assert [row[1] for row in pl.DataFrame(each).rows()] == [1, 2]
         with pytest.raises(
             ts.ConfigurationError, match='adds a column "cluster", but the frame has'
         ):

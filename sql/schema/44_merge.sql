@@ -1,0 +1,250 @@
+-- Merges that can be undone: all rows of a cluster but one leave the user's table by a statement of the user's, and a log
+-- keeps what they were. All of it has the rights of the caller.
+
+-- The row with a key, which is locked: the text of each column, which no setting of the session changes. NULL without one.
+CREATE OR REPLACE FUNCTION textsim._locked_row(source textsim.source, key text) RETURNS jsonb
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    row_texts jsonb;
+BEGIN
+    EXECUTE (
+        SELECT format('SELECT jsonb_object(ARRAY[%s], ARRAY[%s]) FROM %s t WHERE %s FOR UPDATE',
+            string_agg(quote_literal(a.attname), ', '), string_agg(format('textsim._text_of(t.%I)', a.attname), ', '),
+            source.relation, textsim._has_key(source, 't', '$1'))
+        FROM pg_attribute a
+        WHERE a.attrelid = source.relation AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '')
+    INTO row_texts USING key;
+    RETURN row_texts;
+END $$;
+
+-- Run a statement for one row, and return how many rows it changed. Its names, and those in triggers, are the caller's.
+CREATE OR REPLACE FUNCTION textsim._execute_as(caller_path text, statement text, key text, kept text, old_row jsonb)
+RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    changed bigint;
+BEGIN
+    PERFORM set_config('search_path', caller_path, true);
+    EXECUTE statement USING key, kept, old_row;
+    GET DIAGNOSTICS changed = ROW_COUNT;
+    IF changed OPERATOR(pg_catalog.>) 1 THEN
+        RAISE EXCEPTION 'the statement changed % rows for the key "%"; expected one', changed, key
+            USING ERRCODE = 'cardinality_violation',
+                HINT = 'The key of the row is $1, and that of the row that is kept is $2.';
+    END IF;
+    RETURN changed;
+END $$;
+
+-- Why two rows are no duplicates now, or NULL. Their texts are compared anew, because they may have changed since.
+-- locked_row: that of the key. A row that was not there when it was to be locked may have come since, and go again.
+CREATE OR REPLACE FUNCTION textsim._why_apart(
+    source textsim.source, key text, locked_row jsonb, other_key text, threshold double precision, OUT reason text,
+    OUT similarity double precision)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = source.corpus_id);
+    other_row jsonb := textsim._locked_row(source, other_key);
+    a record;
+    b record;
+BEGIN
+    SELECT r.*, textsim._form(c, r.body) AS form INTO a FROM textsim._rows_of(source, ARRAY[key]) r;
+    SELECT r.*, textsim._form(c, r.body) AS form INTO b FROM textsim._rows_of(source, ARRAY[other_key]) r;
+    reason := CASE WHEN locked_row IS NULL OR a.body IS NULL THEN 'its row is gone'
+        WHEN other_row IS NULL OR b.body IS NULL OR EXISTS (  -- a row that a statement has only marked
+            SELECT FROM textsim.merged_row m
+            WHERE m.key = other_key AND m.relation = source.relation AND m.new_row = other_row) THEN 'the row to keep is gone'
+        ELSE coalesce(a.fault, b.fault, CASE WHEN a.scope IS DISTINCT FROM b.scope THEN 'the scopes differ' END) END;
+    IF reason IS NULL THEN
+        c.unique_from := coalesce(threshold, c.threshold);
+        similarity := textsim._jaccard(textsim._shingles_of_form(a.form, c.unit, c.shingle_length),
+            textsim._shingles_of_form(b.form, c.unit, c.shingle_length));
+        IF textsim._merges(c, key, a.form, other_key, b.form, similarity,
+                textsim._guard(c.guards, c.guard_words, c.guard_fillers, a.form),
+                textsim._guard(c.guards, c.guard_words, c.guard_fillers, b.form)) IS NOT TRUE
+            AND NOT (textsim._unequal_keys(source, ARRAY[key, other_key]) = '{}' AND EXISTS (
+                SELECT FROM textsim._same_pairs(c.name, NULL, NULL) s
+                WHERE s.a = least(key COLLATE "C", other_key) AND s.b = greatest(key COLLATE "C", other_key))) THEN
+            reason := 'it is no duplicate now';
+        END IF;
+    END IF;
+END $$;
+
+-- The attached table to merge; an error if there are several, or if a deleted row takes other rows with it.
+CREATE OR REPLACE FUNCTION textsim._source_to_merge(corpus text, relation regclass, statement text, cascade boolean)
+RETURNS textsim.source LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    c textsim.corpus := textsim._required_corpus(corpus);
+    sources textsim.source[] := array(
+        SELECT s FROM textsim.source s
+        WHERE s.corpus_id = c.id AND s.active AND s.relation = coalesce(_source_to_merge.relation, s.relation));
+    referring text := (
+        SELECT string_agg(DISTINCT f.conrelid::regclass::text, ', ') FROM pg_constraint f
+        WHERE f.confrelid = (sources[1]).relation AND f.contype = 'f' AND f.confdeltype IN ('c', 'n', 'd'));
+BEGIN
+    IF cardinality(sources) <> 1 THEN
+        RAISE EXCEPTION '% attached tables of corpus "%" are to be merged; expected one', cardinality(sources), c.name
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Name an attached table as relation.';
+    ELSIF referring IS NOT NULL AND cascade IS NOT TRUE
+        AND (lower(statement COLLATE "C") ~ '^[[:space:]]*update[[:space:]]') IS NOT TRUE THEN
+        RAISE EXCEPTION 'to delete a row of % changes rows of %, which unmerge does not bring back',
+            (sources[1]).relation, referring USING ERRCODE = 'dependent_objects_still_exist',
+            HINT = 'Let those rows refer to the row that is kept first, or pass cascade => true.';
+    END IF;
+    RETURN sources[1];
+END $$;
+
+-- The duplicates of an attached table, up to a hundred in an array.
+CREATE OR REPLACE FUNCTION textsim._duplicates_to_merge(
+    corpus text, source textsim.source, keep text, threshold double precision) RETURNS TABLE (keys text[], kept text[])
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    RETURN QUERY EXECUTE format($query$
+        SELECT array_agg(d.key ORDER BY d.place), array_agg(d.kept ORDER BY d.place)
+        FROM (
+            SELECT u.key, u.kept, row_number() OVER (ORDER BY u.key COLLATE "C") - 1 AS place
+            FROM textsim.duplicates($1, $2, $3, judgements => true) u
+            JOIN textsim.%1$I a ON a.key = u.key AND a.source_id = $4
+            JOIN textsim.%1$I b ON b.key = u.kept AND b.source_id = $4
+        ) d
+        GROUP BY d.place / 100 ORDER BY 1
+        $query$, 'document_' || source.corpus_id)
+    USING corpus, keep, threshold, source.id;
+END $$;
+
+-- Merge rows, each into the row that is kept in its place, and log them; left_alone has the reason by key.
+CREATE OR REPLACE FUNCTION textsim._merge_batch(
+    source textsim.source, keys text[], kept text[], statement text, threshold double precision, caller_path text,
+    INOUT run bigint, OUT merged bigint, OUT left_alone jsonb)
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+#variable_conflict use_variable
+DECLARE
+    corpus_origin integer := (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = source.corpus_id);
+    entry textsim.merged_row;
+    apart record;
+BEGIN
+    merged := 0;
+    left_alone := '{}';
+    statement := coalesce(statement, format('DELETE FROM %s t WHERE %s', source.relation, textsim._has_key(source, 't', '$1')));
+    -- In one order, so that two merges wait for each other. The statements after this see what was committed before it.
+    PERFORM textsim._locked_row(source, o.key) FROM (
+        SELECT DISTINCT k COLLATE "C" AS key FROM unnest(keys || kept) k ORDER BY 1) o;
+    FOR entry.key, entry.kept IN SELECT p.key, p.kept FROM unnest(keys, kept) p (key, kept) LOOP
+        entry.old_row := textsim._locked_row(source, entry.key);
+        -- An earlier run has marked it.
+        CONTINUE WHEN EXISTS (
+            SELECT FROM textsim.merged_row m
+            WHERE m.key = entry.key AND m.relation = source.relation AND m.new_row = entry.old_row);
+        apart := textsim._why_apart(source, entry.key, entry.old_row, entry.kept, threshold);
+        BEGIN
+            IF apart.reason IS NULL AND textsim._execute_as(
+                    caller_path, statement, entry.key, entry.kept, entry.old_row) = 0 THEN
+                apart.reason := 'the statement changed no row';
+            END IF;
+        EXCEPTION WHEN integrity_constraint_violation THEN
+            apart.reason := SQLERRM;
+        END;
+        IF apart.reason IS NOT NULL THEN
+            left_alone := left_alone || jsonb_build_object(entry.key, apart.reason);
+            CONTINUE;
+        END IF;
+        INSERT INTO textsim.merged_row (origin, relation, run, key, kept, similarity, old_row, new_row)
+        VALUES (corpus_origin, source.relation, coalesce(run, 0), entry.key, entry.kept, apart.similarity, entry.old_row,
+            textsim._locked_row(source, entry.key))
+        RETURNING * INTO entry;
+        IF run IS NULL THEN
+            run := entry.id;
+            UPDATE textsim.merged_row m SET run = entry.id WHERE m.id = entry.id;
+        END IF;
+        merged := merged + 1;
+    END LOOP;
+END $$;
+
+-- Bring a row back, and judge it different from the row that was kept and from its other copies; returns the outcome.
+CREATE OR REPLACE FUNCTION textsim._unmerge_row(
+    c textsim.corpus, entry textsim.merged_row, mergeable boolean, caller_path text) RETURNS text
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    source textsim.source := (SELECT s FROM textsim.source s WHERE s.corpus_id = c.id AND s.relation = entry.relation);
+    statement text;
+BEGIN
+    IF textsim._locked_row(source, entry.key) IS DISTINCT FROM entry.new_row THEN
+        RETURN CASE WHEN entry.new_row IS NULL THEN 'its key has another row now' ELSE 'its row has changed since' END;
+    END IF;
+    -- First, so that a unique corpus lets the row in.
+    PERFORM textsim.judge(c.name, entry.key, o.key, 'different', replaces => (
+        SELECT nullif(j.verdict, 'different') FROM textsim.judgement j
+        WHERE j.origin = entry.origin AND j.a = least(entry.key COLLATE "C", o.key)
+            AND j.b = greatest(entry.key COLLATE "C", o.key)))
+    FROM (
+        SELECT entry.kept AS key UNION SELECT m.key FROM textsim.merged_row m
+        WHERE m.kept = entry.kept AND m.relation = entry.relation AND m.key <> entry.key
+    ) o
+    WHERE NOT mergeable;
+    SELECT format(CASE WHEN entry.new_row IS NULL THEN 'INSERT INTO %1$s (%2$s) OVERRIDING SYSTEM VALUE SELECT %3$s'
+            ELSE 'UPDATE %1$s t SET (%2$s) = (SELECT %3$s) WHERE %4$s' END, entry.relation,
+        string_agg(quote_ident(a.attname), ', '),
+        string_agg(format('($3 OPERATOR(pg_catalog.->>) %L)::%s', a.attname, format_type(a.atttypid, a.atttypmod)), ', '),
+        textsim._has_key(source, 't', '$1'))
+    INTO statement
+    FROM pg_attribute a
+    WHERE a.attrelid = entry.relation AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+        AND entry.old_row ? a.attname AND (entry.new_row IS NULL OR a.attidentity <> 'a');
+    IF textsim._execute_as(caller_path, statement, entry.key, entry.kept, entry.old_row) = 0 THEN
+        RAISE EXCEPTION 'a trigger or row security keeps it out' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    DELETE FROM textsim.merged_row m WHERE m.id = entry.id;
+    RETURN 'restored';
+EXCEPTION WHEN integrity_constraint_violation THEN
+    RETURN SQLERRM;
+END $$;
+
+CREATE OR REPLACE PROCEDURE textsim.merge(
+    corpus text, relation regclass DEFAULT NULL, statement text DEFAULT NULL, keep text DEFAULT 'first',
+    threshold double precision DEFAULT NULL, cascade boolean DEFAULT false, INOUT run bigint DEFAULT NULL,
+    INOUT merged bigint DEFAULT 0, INOUT left_alone jsonb DEFAULT '{}')
+LANGUAGE plpgsql AS $$
+DECLARE
+    source textsim.source;
+    batch record;
+    result record;
+BEGIN
+    CALL textsim._check_no_transaction('merge');
+    source := textsim._source_to_merge(corpus, relation, statement, cascade);
+    FOR batch IN SELECT * FROM textsim._duplicates_to_merge(corpus, source, keep, threshold) LOOP
+        SELECT * INTO result FROM textsim._merge_batch(source, batch.keys, batch.kept, statement, threshold,
+            pg_catalog.current_setting('search_path'), run);
+        COMMIT;
+        run := result.run;
+        merged := pg_catalog.int8pl(merged, result.merged);
+        left_alone := pg_catalog.jsonb_concat(left_alone, result.left_alone);
+    END LOOP;
+END $$;
+COMMENT ON PROCEDURE textsim.merge(text, regclass, text, text, double precision, boolean, bigint, bigint, jsonb)
+    IS 'Takes the duplicates out of an attached table, so that one row of each cluster stays, and logs the whole rows in '
+    'textsim.merged_row, from which unmerge() brings them back. They are those of duplicates() with keep, threshold and '
+    'judgements => true. relation names the table if several are attached. statement deletes or marks a row: $1 is its '
+    'key, $2 that of the kept row, $3 the row as jsonb; by default it is deleted. Each row is locked and compared again; '
+    'left_alone has the keys of rows that are no duplicates now, or that a constraint keeps, with the reasons. It commits '
+    'after a hundred rows, so call it outside a transaction block, and again after an interruption. Returns the number of '
+    'the run, and how many rows it merged. Raises dependent_objects_still_exist if a foreign key changes rows that refer '
+    'to a deleted row, unless cascade is true.';
+
+CREATE OR REPLACE FUNCTION textsim.unmerge(
+    corpus text, kept text DEFAULT NULL, run bigint DEFAULT NULL, since timestamptz DEFAULT NULL,
+    mergeable boolean DEFAULT false)
+RETURNS TABLE (key text, kept_key text, outcome text)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10
+BEGIN ATOMIC
+    SELECT textsim._check_given('kept, run or since', coalesce($2, $3::text, $4::text) IS NOT NULL),
+        textsim._check_given('mergeable', $5 IS NOT NULL);
+    SELECT (e.m).key, (e.m).kept, textsim._unmerge_row(e.c, e.m, $5, current_setting('search_path'))
+    FROM (
+        SELECT c, m FROM textsim._required_corpus($1) c JOIN textsim.merged_row m ON m.origin = coalesce(c.origin, c.id)
+        WHERE m.merged_by = current_user AND ($2 IS NULL OR m.kept = $2) AND ($3 IS NULL OR m.run = $3)
+            AND ($4 IS NULL OR m.merged_at >= $4) ORDER BY m.id DESC FOR UPDATE OF m
+    ) e;
+END;
+COMMENT ON FUNCTION textsim.unmerge(text, text, bigint, timestamptz, boolean)
+    IS 'Brings back rows that this role has merged: those whose kept row has the key kept, those of a run, those since a '
+    'time, or those that meet several of these. Returns each key, that of the kept row, and the outcome: restored, or why '
+    'not. A row that comes back is judged different from the kept row and its other copies, so that they stay apart; with '
+    'mergeable, nothing is judged, and the next merge takes it again.';
