@@ -92,9 +92,8 @@ def test_keys(textsim: Textsim, database_url: str) -> None:
         expected = ts.explain("Pay 5 euro on Monday", "Pay 6 euro on Friday", "char:5")
         assert found.measures == expected.measures
         assert found.distinctions == ["dates", "numbers"]
-        signatures = [
-            sketch_texts.signature(f"Pay {euro} euro on {day}", corpus.config) for euro, day in DAYS
-        ]
+        said = (f"Pay {euro} euro on {day}" for euro, day in DAYS)
+        signatures = [sketch_texts.signature(text, corpus.config) for text in said]
         assert found.estimate == signature_estimate(*signatures)
         assert set(corpus.explain("c", "c").measures.values()) == {0.0, 90.0}
         with pytest.raises(ts.DocumentNotFound, match='has no document "d"'):

@@ -52,10 +52,8 @@ SCOPES = {"a": "anna", "b": "bert", "c": "bert", "d": "7"}
 
 @pytest.fixture
 def scoped(textsim: Textsim) -> Textsim:
-    records = [
-        {"id": key, "text": text, "user": SCOPES[key] if key != "d" else 7}
-        for key, text in NEWS.items()
-    ]
+    users = SCOPES | {"d": 7}
+    records = [{"id": key, "text": text, "user": users[key]} for key, text in NEWS.items()]
     lines = "\n".join(map(json.dumps, [*records, {"id": "e", "text": "no user", "user": None}]))
     Path("notes.jsonl").write_text(lines)
     result = textsim("index", "notes", "notes.jsonl", "--scope", "user", "--create", status=1)
@@ -64,18 +62,15 @@ def scoped(textsim: Textsim) -> Textsim:
     return textsim
 
 
-def test_a_misspelt_scope_is_named_after_an_empty_result(
+def test_no_result_names_the_nearest_scope(
     scoped: Textsim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scoped("corpus", "create", "letters", "--scoped", "--passages", "6", "--recall", "1")
     scoped("index", "letters", "notes.jsonl", "--scope", "user", status=1)
     text = NEWS["a"]
     commands = [("pairs", "notes"), ("clusters", "notes"), ("clusters", "notes", "--inspect")]
-    commands += [
-        ("query", "notes", text),
-        ("nearest", "letters", text),
-        ("passages", "letters", text),
-    ]
+    commands += [("query", "notes", text), ("nearest", "letters", text)]
+    commands += [("passages", "letters", text)]
     commands += [("contamination", "news.jsonl", "--against", "letters")]
     commands += [("stats", "notes"), ("plan", "notes")]
     Path("news.jsonl").write_text(json.dumps({"id": "q", "text": text}))
@@ -148,7 +143,7 @@ def test_status_shows_how_far_clusters_are_behind(textsim: Textsim, connection: 
     assert connection.execute(query).fetchall() == [("a",), ("b",)]
 
 
-TABLES = (
+TABLES = [
     "word",
     "document",
     "band",
@@ -158,12 +153,10 @@ TABLES = (
     "member",
     "match",
     "node",
-)
+]
 
 
-def test_a_corpus_without_a_table_does_not_hide_the_others(
-    textsim: Textsim, connection: Connection
-) -> None:
+def test_a_corpus_without_a_table_hides_no_other(textsim: Textsim, connection: Connection) -> None:
     for i, table in enumerate(TABLES, 1):
         name = f"lacks {table}"
         connection.execute("SELECT textsim.create_corpus(%s, passages => 8)", [name])

@@ -81,25 +81,16 @@ def test_without_a_command_it_shows_the_first_steps() -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (
-            ["dedup"],
-            'error: there is no command "dedup"; did you mean textsim dedupe? (see textsim -',
-        ),
+        (["dedup"], 'error: there is no command "dedup"; did you mean textsim dedupe? (see texts'),
         (["corpus", "lst"], "did you mean textsim corpus list? (see textsim corpus --help)\n"),
         (["create"], 'there is no command "create"; did you mean textsim corpus create?'),
         (["import"], "did you mean textsim judgements import?"),
         (["list"], "did you mean textsim judgements list or textsim corpus list?"),
         (["upgrde"], "did you mean textsim db upgrade?"),
         (["xyz"], 'error: there is no command "xyz" (see textsim --help)\n'),
-        (
-            ["dedupe", "a", "--thresold", "1"],
-            "error: no such option: --thresold (Possible options: --help, --threshold) (see textsim",
-        ),
+        (["dedupe", "a", "--thresold", "1"], "error: no such option: --thresold (Possible options"),
         (["dedupe"], "error: missing argument 'INPUT' (see textsim dedupe --help)\n"),
-        (
-            ["plan", "c", "--format", "x"],
-            """error: invalid value for '--format': "x" is not one of""",
-        ),
+        (["plan", "c", "--format", "x"], """invalid value for '--format': "x" is not one of"""),
         (["--log-json", "plan", "--foo"], '"message": "no such option: --foo ('),
         (["pairs", "news", "--treshold", "0.8"], "--threshold"),
         (["clusters", "news", "--linkage", "singel"], 'did you mean "single"?'),
@@ -144,10 +135,7 @@ def test_demo_twice(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_shell_completes_commands() -> None:
-    environment = {
-        "_TEXTSIM_COMPLETE": "complete_bash",
-        "COMP_WORDS": "textsim sta",
-        "COMP_CWORD": "1",
-    }
+    words = {"COMP_WORDS": "textsim sta", "COMP_CWORD": "1"}
+    environment = {"_TEXTSIM_COMPLETE": "complete_bash"} | words
     found = CliRunner().invoke(app, [], env=environment, prog_name="textsim")
     assert found.stdout.split() == ["status", "stats"]

@@ -22,15 +22,8 @@ def test_passages_are_shown_in_their_context(textsim: Textsim) -> None:
     text = f"P q,\nr s (t {RUN.upper()}! u v)"
     listed = textsim("passages", "c", text, "--format", "jsonl")
     assert rows(listed) == [
-        {
-            "words": 8,
-            "key": "a",
-            "in_text": 5,
-            "in_document": 2,
-            "start": 12,
-            "end": 12 + len(RUN),
-            "passage": RUN.upper(),
-        }
+        {"words": 8, "key": "a", "in_text": 5, "in_document": 2}
+        | {"start": 12, "end": 12 + len(RUN), "passage": RUN.upper()}
     ]
     assert "1 passage in 1 document found" in listed.stderr
     long = textsim("passages", "c", f"{'earlier ' * 9}{RUN} {'later ' * 9}")
@@ -52,9 +45,8 @@ def test_a_quotation_that_is_not_verified_fails(textsim: Textsim) -> None:
     exact = textsim("quote", "c", RUN.upper(), "--format", "jsonl")
     (row,) = rows(exact)
     assert (row["verdict"], row["key"], row["pieces"][0]["in_document"]) == ("exact", "a", 2)
-    pieces = textsim(
-        "quote", "c", "before it one ... six seven eight", "--key", "a", "--format", "csv"
-    )
+    text = "before it one ... six seven eight"
+    pieces = textsim("quote", "c", text, "--key", "a", "--format", "csv")
     assert pieces.stdout.splitlines()[1:] == ["pieces,a,1.0,,two three four five,"]
     changed = textsim("quote", "c", RUN.replace("seven", "7"), status=1)
     assert "altered" in changed.stdout
@@ -63,10 +55,8 @@ def test_a_quotation_that_is_not_verified_fails(textsim: Textsim) -> None:
     assert "absent" in absent.stdout
     assert 'no document "x"' in textsim("quote", "c", RUN, "--key", "x", status=2).stderr
     assert "expected 4 to 500" in textsim("quote", "c", "one two", status=2).stderr
-    assert (
-        "absent"
-        in textsim("quote", "c", "one 2 8", "--key", "a", "--shortest", "3", status=1).stdout
-    )
+    short = textsim("quote", "c", "one 2 8", "--key", "a", "--shortest", "3", status=1)
+    assert "absent" in short.stdout
 
 
 def test_a_report_spares_the_test_set_and_needs_records(textsim: Textsim) -> None:

@@ -67,9 +67,7 @@ def test_an_error_that_follows_from_an_interrupt_is_an_interrupt() -> None:
                 if interrupt:
                     raise KeyboardInterrupt
             finally:
-                raise ts.DatabaseUnavailable(
-                    "another command is already in progress"
-                ) from OSError()
+                raise ts.DatabaseUnavailable("another command is in progress") from OSError()
         except ts.DatabaseUnavailable as error:
             return error
 
@@ -114,7 +112,7 @@ main()
 """
     command = [sys.executable, "-c", program]
     environment = {**os.environ, URL_VARIABLE: database_url}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
     assert not Path("out.jsonl").exists()
     assert textsim("corpus", "list").stdout == ""

@@ -50,9 +50,7 @@ def test_a_corpus_has_the_same_scopes(textsim: Textsim, db: ts.Database) -> None
     told = textsim("index", "jobs", "in.jsonl", *SCOPES, "--create").stderr
     assert "5 added" in told
     corpus = db.corpus("jobs")
-    assert sorted(scope for scope, *_ in corpus.scopes()) == sorted(
-        {"/".join(p) for p in PLACES[:5]}
-    )
+    assert {scope for scope, *_ in corpus.scopes()} == {"/".join(p) for p in PLACES[:5]}
     Path("new.jsonl").write_bytes(KINDS["jsonl"](RECORDS))
     textsim("dedupe", "new.jsonl", *SCOPES, "--against", "jobs", "--key", "id", "-o", "out.jsonl")
     assert ids_of("out.jsonl") == ["5"]

@@ -96,12 +96,7 @@ def main() -> None:
     for i in range(arguments.processes):
         at = _number()
         process_arguments: tuple[Any, ...] = (
-            arguments.seed,
-            i,
-            arguments.processes,
-            arguments.inputs,
-            at,
-            done,
+            *(arguments.seed, i, arguments.processes, arguments.inputs, at, done),
         )
         processes[context.Process(target=_check, args=process_arguments, daemon=True)] = at
     if arguments.sql:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 def run_fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tests.fuzz", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
 
 
 @pytest.mark.more
@@ -45,6 +45,5 @@ def test_a_read_behind_the_padding_ends_the_process() -> None:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            check=False,
         )
         assert result.returncode == expected, result.stderr

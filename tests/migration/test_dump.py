@@ -50,9 +50,7 @@ def dump_and_restore(folder: Path, source: str, target: str, form: str) -> None:
 
 @pytest.mark.more
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_dump_is_restored_on_the_same_server(
-    server: Server, stage: Stage, form: str, tmp_path: Path
-) -> None:
+def test_a_dump_on_the_same_server(server: Server, stage: Stage, form: str, tmp_path: Path) -> None:
     fill(stage)
     check_dump_of_schemas(server, stage, str(tmp_path / "dump"))
     with server.database(UTF8) as url:
@@ -109,9 +107,7 @@ def server_of(config: pytest.Config, version: int) -> Iterator[Server]:
         pytest.param(15, 18, marks=pytest.mark.long),
     ],
 )
-def test_a_dump_is_restored_on_a_newer_server(
-    pytestconfig: pytest.Config, old: int, new: int, form: str
-) -> None:
+def test_dump_on_a_newer_server(pytestconfig: pytest.Config, old: int, new: int, form: str) -> None:
     with ExitStack() as stack:
         source, target = (
             stack.enter_context(server_of(pytestconfig, version)) for version in (old, new)

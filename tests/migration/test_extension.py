@@ -91,9 +91,7 @@ def check_drop(url: str) -> None:
         with pytest.raises(refused) as error:
             connection.execute("DROP EXTENSION textsim")
         for named in (
-            "table textsim.document_1",
-            "table textsim.band_2",
-            "on table article",
+            *("table textsim.document_1", "table textsim.band_2", "on table article"),
             "on table blog",
         ):
             assert named in str(error.value)
@@ -291,9 +289,7 @@ def test_a_dump_restores_everything(stage: Stage, extensible: Extensible, tmp_pa
 
 
 @pytest.mark.more
-def test_a_restore_by_a_superuser_is_named_with_the_remedy(
-    stage: Stage, extensible: Extensible, tmp_path: Path
-) -> None:
+def test_a_restore_by_a_superuser(stage: Stage, extensible: Extensible, tmp_path: Path) -> None:
     """The superuser owns the members then, and the old owner the rest, so that the application fails."""
     stage.run(stage.writer, "CREATE TABLE article (id integer PRIMARY KEY, body text)")
     with stage.connect(stage.writer) as db:

@@ -43,19 +43,15 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
     number = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'secret'")[0][0]
     stage.run(stage.writer, "CREATE TABLE mine (id integer PRIMARY KEY, body text)")
     statements = [
-        "SELECT * FROM textsim.document",
-        "SELECT * FROM textsim.band",
-        f"SELECT * FROM textsim.document_{number}",
-        f"SELECT * FROM textsim.band_{number}",
+        *("SELECT * FROM textsim.document", "SELECT * FROM textsim.band"),
+        *(f"SELECT * FROM textsim.document_{number}", f"SELECT * FROM textsim.band_{number}"),
         f"SELECT * FROM textsim.matches('secret', $${secret}$$)",
         f"SELECT * FROM textsim.candidates('secret', $${secret}$$)",
         "SELECT * FROM textsim.neighbours('secret', 's')",
-        "SELECT * FROM textsim.pairs('secret')",
-        "SELECT * FROM textsim.clusters('secret')",
+        *("SELECT * FROM textsim.pairs('secret')", "SELECT * FROM textsim.clusters('secret')"),
         "SELECT * FROM textsim.duplicates('secret')",
         f"SELECT * FROM textsim.group_pairs('SELECT key, id::text FROM textsim.document_{number}')",
-        "SELECT textsim.add('secret', 'new', 'text')",
-        "SELECT textsim.remove('secret', 's')",
+        *("SELECT textsim.add('secret', 'new', 'text')", "SELECT textsim.remove('secret', 's')"),
         "SELECT textsim.judge('secret', 's', 't', 'same')",
         "SELECT textsim.unjudge('secret', 's', 't')",
         "SELECT * FROM textsim.judgements('secret')",

@@ -37,9 +37,7 @@ def engine(empty_database_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_a_schema_is_upgraded_removed_and_restored(
-    server: Server, engine: Engine, empty_database_url: str
-) -> None:
+def test_upgrade_and_downgrade(server: Server, engine: Engine, empty_database_url: str) -> None:
     before = user_catalog(empty_database_url)
     schema.upgrade(engine)
     upgraded = schema_catalog(empty_database_url)
@@ -172,11 +170,7 @@ def test_a_downgrade_removes_hundreds_of_corpora(engine: Engine, empty_database_
 
 def test_the_extension_has_the_revision_of_the_schema() -> None:
     command = [
-        "make",
-        "-C",
-        str(ROOT / "sql" / "extension"),
-        "--eval",
-        "print: ; @echo $(REVISION)",
+        *("make", "-C", str(ROOT / "sql" / "extension"), "--eval", "print: ; @echo $(REVISION)")
     ]
     result = subprocess.run([*command, "-s", "print"], capture_output=True, text=True, check=True)
     assert schema.head() in result.stdout.split()
@@ -272,9 +266,7 @@ def test_a_downgrade_that_would_drop_an_object_of_a_user_is_refused(db: ts.Datab
     schema.downgrade(db.engine)
 
 
-def test_a_client_works_with_a_newer_schema_that_serves_it(
-    server: Server, database_url: str
-) -> None:
+def test_a_client_uses_a_newer_schema_that_serves_it(server: Server, database_url: str) -> None:
     """It goes on, connects anew, installs nothing, and is refused by a step that does not serve it.
 
     The step adds columns to tables that prepared statements of the client read.

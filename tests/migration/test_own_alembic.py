@@ -27,9 +27,7 @@ from textsim_db.settings.named_values import Mode
 IncludeName = Callable[[str | None, str, Mapping[str, str | None]], bool]
 
 
-def test_an_application_installs_the_schema_in_a_revision(
-    tmp_path: Path, empty_database_url: str
-) -> None:
+def test_an_application_installs_in_a_revision(tmp_path: Path, empty_database_url: str) -> None:
     application = own_alembic(tmp_path, empty_database_url)
     alembic.command.upgrade(application, "head")
     with ts.connect(empty_database_url) as db:

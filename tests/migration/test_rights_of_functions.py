@@ -155,9 +155,7 @@ def answers(stage: Stage, role: str) -> dict[str, str]:
     def note(diagnostic: Diagnostic) -> None:
         said.append(
             (
-                diagnostic.message_primary,
-                diagnostic.message_detail,
-                diagnostic.message_hint,
+                *(diagnostic.message_primary, diagnostic.message_detail, diagnostic.message_hint),
                 diagnostic.context,
             )
         )

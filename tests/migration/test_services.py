@@ -43,7 +43,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
         pytest.skip("systemd-analyze is not installed")
     file = tmp_path / "textsim-worker@.service"
     file.write_text(unit.replace(program, "/bin/true"))
-    done = subprocess.run([analyze, "verify", file], capture_output=True, text=True, check=False)
+    done = subprocess.run([analyze, "verify", file], capture_output=True, text=True)
     ours = [line for line in done.stderr.splitlines() if "textsim-worker" in line]
     assert (done.returncode, ours) == (0, [])
 
@@ -156,7 +156,7 @@ def test_the_worker_of_docker_compose_has_few_rights(tmp_path: Path) -> None:
 
 
 def run(command: list[str | Path], environment: dict[str, str]) -> None:
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -198,6 +198,6 @@ def test_compose_has_one_image_a_health_check_and_no_password_of_ours() -> None:
     start, python, *arguments = worker["healthcheck"]["test"]
     assert (start, python) == ("CMD", "python")
     # Without a worker it fails; test_metrics.py asks a worker for the same page.
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, check=False)
+    done = subprocess.run([sys.executable, *arguments], capture_output=True)
     assert b"refused" in done.stderr
     assert "9464/healthz" in arguments[1]

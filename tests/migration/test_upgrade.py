@@ -56,9 +56,7 @@ TWO_STEPS_AT_ONCE = {"script", "own Alembic", "embedded"}
 
 @pytest.mark.parametrize("way", sample(WAYS, 6, "more"))
 @each_release
-def test_each_way_leads_to_the_newest_schema(
-    server: Server, release: Release, way: str, tmp_path: Path
-) -> None:
+def test_each_way_of_an_upgrade(server: Server, release: Release, way: str, tmp_path: Path) -> None:
     with (
         server.database(UTF8) as url,
         server.database(UTF8) as new_url,
@@ -92,9 +90,7 @@ def test_each_way_leads_to_the_newest_schema(
 
 @pytest.mark.more
 @each_release
-def test_a_step_that_changes_the_recipe_leaves_stored_corpora(
-    server: Server, release: Release
-) -> None:
+def test_a_step_with_a_new_recipe_leaves_stored_corpora(server: Server, release: Release) -> None:
     """SQL refuses them until a rebuild; older clients go on, and no change of a table is lost."""
     with server.database(UTF8) as url, psycopg.connect(url, autocommit=True) as connection:
         release.call("textsim_db", "install", url)
@@ -209,9 +205,7 @@ def test_clusters_of_another_linkage_keep_their_ids(server: Server, release: Rel
 
 
 @each_release
-def test_an_upgrade_makes_no_other_transaction_the_victim_of_a_deadlock(
-    server: Server, release: Release
-) -> None:
+def test_an_upgrade_deadlocks_no_other_transaction(server: Server, release: Release) -> None:
     """One transaction reads a document before its corpus; another one reads a view."""
     with server.database(UTF8) as url, psycopg.connect(url) as user:
         release.call("textsim_db", "install", url)
@@ -246,9 +240,7 @@ CREATE EVENT TRIGGER cut ON ddl_command_end EXECUTE FUNCTION cut();
 
 @pytest.mark.more
 @each_release
-def test_an_interrupted_upgrade_changes_nothing(
-    server: Server, release: Release, rng: random.Random
-) -> None:
+def test_cut_upgrades_change_nothing(server: Server, release: Release, rng: random.Random) -> None:
     """The session is ended after the first, the last and some other statements."""
     with server.database(UTF8) as url, psycopg.connect(url, autocommit=True) as connection:
         release.call("textsim_db", "install", url)

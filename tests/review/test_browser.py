@@ -131,7 +131,7 @@ def test_the_handle_shows_what_a_threshold_means(
 
 
 @with_scripts
-def test_the_handle_stands_under_its_threshold(
+def test_the_handle_marks_its_threshold(
     browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str
 ) -> None:
     corpus.add_many({"d": f"{WORDS} today", "e": "word1 word2 word3", "f": "word1 word2 word4"})

@@ -46,9 +46,7 @@ def simulated(
 @pytest.mark.parametrize(
     ("turn", "steepness"), sample([(0.6, 30), (0.5, 60), (0.7, 60)], 3, "more")
 )
-def test_after_fifty_judgements_the_threshold_is_near_the_best(
-    rng: random.Random, turn: float, steepness: float
-) -> None:
+def test_fifty_judgements_show_the_best(rng: random.Random, turn: float, steepness: float) -> None:
     outcomes = [judge(*simulated(rng, turn, steepness)) for _ in range(RUNS)]
     # Chance may spoil some of the runs.
     assert sum(outcome.is_near for outcome in outcomes) >= RUNS - 3

@@ -45,9 +45,7 @@ def test_a_verdict_is_recorded_and_undone(chairs: ts.Corpus, open_review: Open) 
     assert client.post("/undo").headers["location"] == "pairs"
 
 
-def test_a_stale_judgement_is_shown_and_the_pair_waits_again(
-    chairs: ts.Corpus, open_review: Open
-) -> None:
+def test_a_stale_judgement_is_shown_and_waits_again(chairs: ts.Corpus, open_review: Open) -> None:
     chairs.judge("a", "b", "same")
     chairs.judge("b", "c", "different")
     chairs.add("b", f"{chairs.normal_form('b')} at night")
@@ -66,9 +64,7 @@ def test_a_stale_judgement_is_shown_and_the_pair_waits_again(
     ]
 
 
-def test_two_people_do_not_overwrite_each_other_unseen(
-    chairs: ts.Corpus, open_review: Open
-) -> None:
+def test_two_people_overwrite_no_judgement_unseen(chairs: ts.Corpus, open_review: Open) -> None:
     one, other = open_review(chairs), open_review(chairs)
     seen = _seen(one, "a", "b")
     _judge(other, "a", "b", "different")
@@ -107,9 +103,7 @@ def stage(server: Server) -> object:
         yield stage
 
 
-def test_a_role_without_rights_reads_in_words_that_it_cannot_judge(
-    stage: Stage, open_review: Open
-) -> None:
+def test_a_role_without_rights_reads_that_it_cannot_judge(stage: Stage, open_review: Open) -> None:
     with stage.connect(stage.reader) as db:
         client = open_review(db.corpus("news"))
         assert client.get("/pairs").status_code == 200
@@ -160,9 +154,7 @@ def test_exported_judgements_are_imported_again(corpus: ts.Corpus, open_review: 
     assert [j.verdict for j in corpus.judgements()] == ["different", "different"]
 
 
-def test_no_cell_of_an_export_is_a_formula_and_keys_stay(
-    corpus: ts.Corpus, open_review: Open, tmp_path: Path
-) -> None:
+def test_no_exported_cell_is_formula(corpus: ts.Corpus, open_review: Open, tmp_path: Path) -> None:
     starts = ["=", "+", "-", "@", "\t", "\r", "＝", "'=", "'", "''-", ""]
     cells = [f"{start}{text}" for start in starts for text in ("1", "HYPERLINK(0);=1")]
     given = [(a, "'", "same", f"{a} note") for a in cells if a != "'"]

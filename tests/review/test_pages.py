@@ -61,9 +61,7 @@ def test_the_overview_counts_what_a_threshold_means(some: ts.Corpus, open_review
     assert json.loads(unescape(effects))[100] == [len(found), len(groups), removals]
 
 
-def test_pairs_are_listed_nearest_to_the_threshold_first(
-    some: ts.Corpus, open_review: Open
-) -> None:
+def test_pairs_nearest_to_the_threshold_come_first(some: ts.Corpus, open_review: Open) -> None:
     client = open_review(some)
     expected = sorted(some.pairs(), key=lambda pair: pair.similarity)
     assert _listed(client, "/pairs") == [(pair.a, pair.b) for pair in expected]
@@ -79,9 +77,7 @@ def test_pairs_are_listed_nearest_to_the_threshold_first(
     assert len(_listed(client, "/pairs?state=any")) == len(expected)
 
 
-def test_the_doubtful_have_a_page_until_they_are_judged(
-    db: ts.Database, some: ts.Corpus, open_review: Open
-) -> None:
+def test_doubtful_pairs_have_a_page(db: ts.Database, some: ts.Corpus, open_review: Open) -> None:
     assert "doubtful" not in open_review(some).get("/pairs").text
     unique = db.create_corpus("u", threshold=0.5, is_unique=True, unique_from=0.9)
     unique.add_many(
@@ -99,9 +95,7 @@ def test_the_doubtful_have_a_page_until_they_are_judged(
     assert set(_listed(client, "/pairs?state=doubtful")) == expected - {min(expected)}
 
 
-def test_the_count_is_that_of_the_pairs_one_steps_through(
-    corpus: ts.Corpus, open_review: Open
-) -> None:
+def test_the_count_is_that_of_the_pairs_shown(corpus: ts.Corpus, open_review: Open) -> None:
     corpus.add_many({str(i): text(i) for i in range(4)})
     corpus.judge("0", "1", "same")
     client = open_review(corpus)
@@ -131,9 +125,7 @@ def test_the_count_is_that_of_the_pairs_one_steps_through(
     assert "0 pairs not judged (6 in all, 6 judged)" in words_of(client.get("/pairs").text)
 
 
-def test_pairs_of_a_language_a_scope_or_a_cluster_are_listed(
-    db: ts.Database, open_review: Open
-) -> None:
+def test_pairs_of_a_language_scope_or_cluster(db: ts.Database, open_review: Open) -> None:
     corpus = db.create_corpus("languages", threshold=0.6, language="auto", scoped=True)
     english = "the council voted on monday to rebuild the old stone bridge over the river"
     german = "der rat der stadt beschloss am montag die alte brücke über den fluss zu erneuern"
@@ -163,9 +155,7 @@ def test_pairs_that_differ_in_numbers_only_come_early(corpus: ts.Corpus, open_re
     assert sorted(_listed(client, "/pairs")) == sorted(by_distance)
 
 
-def test_while_pairs_are_read_the_pages_show_those_of_random_documents(
-    corpus: ts.Corpus, open_review: Open
-) -> None:
+def test_while_pairs_are_read_pages_show_a_few(corpus: ts.Corpus, open_review: Open) -> None:
     is_released = threading.Event()
 
     class Slow(CorpusDocuments):
@@ -222,9 +212,7 @@ def test_clusters_show_their_members_and_weakest_link(some: ts.Corpus, open_revi
     assert "created" in page
 
 
-def test_a_cluster_with_a_large_part_of_the_documents_is_warned_of(
-    corpus: ts.Corpus, open_review: Open
-) -> None:
+def test_a_cluster_of_many_documents_is_warned_of(corpus: ts.Corpus, open_review: Open) -> None:
     corpus.add_many({f"k{i}": text(i) for i in range(10)})
     client = open_review(corpus)
     pages = ("/", "/effect?threshold=0.7", "/clusters")
@@ -241,9 +229,7 @@ def test_a_cluster_with_a_large_part_of_the_documents_is_warned_of(
         assert "One cluster has" not in open_review(corpus).get(path).text
 
 
-def test_a_cluster_shows_similarities_and_says_when_a_cut_splits_it(
-    db: ts.Database, open_review: Open
-) -> None:
+def test_a_cluster_says_when_a_cut_splits_it(db: ts.Database, open_review: Open) -> None:
     corpus = db.create_corpus("chain", threshold=0.6, recall=1.0, shingle="word:1")
     corpus.add_many({"a": text(), "b": text(*range(8)), "c": text(*range(16))})
     page = words_of(open_review(corpus).get("/cluster?key=a").text)
@@ -254,9 +240,7 @@ def test_a_cluster_shows_similarities_and_says_when_a_cut_splits_it(
     assert re.search(rf"{ab:.3f} b .* {ac} c ", members)
 
 
-def test_counts_of_clusters_with_and_without_judgements_are_explained(
-    some: ts.Corpus, open_review: Open
-) -> None:
+def test_counts_of_clusters_by_judgements_are_explained(some: ts.Corpus, open_review: Open) -> None:
     client = open_review(some)
     assert "The overview counts" not in client.get("/clusters").text
     some.judge("d", "e", "different")
@@ -385,9 +369,7 @@ def test_the_page_begins_with_a_verdict(graded: ts.Corpus, open_review: Open) ->
     assert "It changes nothing" in page
 
 
-def test_verdicts_of_one_kind_point_to_another_threshold(
-    graded: ts.Corpus, open_review: Open
-) -> None:
+def test_verdicts_of_one_kind_move_the_threshold(graded: ts.Corpus, open_review: Open) -> None:
     client = open_review(graded)
     for verdict, other, threshold in [
         (Verdict.SAME, None, 0.2),

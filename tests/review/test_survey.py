@@ -74,9 +74,7 @@ def test_the_first_pairs_of_the_spread_order_are_a_fair_sample() -> None:
     assert np.count_nonzero(similarity >= 0.9) >= 3
 
 
-def test_of_many_pairs_those_near_the_threshold_are_kept(
-    monkeypatch: pytest.MonkeyPatch, rng: random.Random
-) -> None:
+def test_pairs_near_threshold_are_kept(monkeypatch: pytest.MonkeyPatch, rng: random.Random) -> None:
     pairs = random_pairs(rng, 60, 500)
     rng.shuffle(pairs)
     expected = pairs_of(pairs).effect(0.3)
@@ -105,10 +103,7 @@ def test_excerpts_end_at_word_borders(rng: random.Random) -> None:
     a, b = (ShownText(" ".join(each), True) for each in (words, changed))
     parts = summary(a, b).excerpt
     assert [change for change, _ in parts] == [
-        Change.SAME,
-        Change.REMOVED,
-        Change.ADDED,
-        Change.SAME,
+        *(Change.SAME, Change.REMOVED, Change.ADDED, Change.SAME)
     ]
     assert parts[0][1].startswith("… ")
     assert parts[3][1].endswith(" …")

@@ -55,9 +55,7 @@ def documents(seed: int) -> Documents:
 
 
 @pytest.mark.parametrize("settings", sample(SETTINGS, 2), ids=str)
-def test_results_are_those_of_a_corpus(
-    spark: Any, db: ts.Database, documents: Documents, settings: dict[str, Any]
-) -> None:
+def test_results_agree(spark: Any, db: ts.Database, documents: Documents, settings: Any) -> None:
     corpus = db.create_corpus("c", **settings)
     corpus.add_many(sorted(documents))
     found = pair_frames.find_candidates(frame(spark, documents), **settings)
@@ -107,9 +105,7 @@ def test_siblings_are_pairs_and_in_no_cluster(
 
 
 @pytest.mark.parametrize("settings", GUARDS, ids=str)
-def test_guards_are_those_of_a_corpus(
-    spark: Any, db: ts.Database, rng: random.Random, settings: dict[str, Any]
-) -> None:
+def test_guards_agree(spark: Any, db: ts.Database, rng: random.Random, settings: Any) -> None:
     documents = [*guarded_texts(rng, 100).items()]
     corpus = db.create_corpus("c", **settings)
     corpus.add_many(documents)
@@ -125,7 +121,7 @@ def test_guards_are_those_of_a_corpus(
 
 
 @pytest.mark.parametrize("recall", sample([1, 0.95], 2))
-def test_copies_and_templates_are_found_as_in_a_corpus(
+def test_copies_of_templates(
     spark: Any, db: ts.Database, rng: random.Random, recall: float
 ) -> None:
     model = [f"common{i}" for i in range(60)]
@@ -146,9 +142,7 @@ def test_copies_and_templates_are_found_as_in_a_corpus(
     assert len(pairs) > 300 * 299 // 2
 
 
-def test_the_rank_decides_which_document_stays(
-    spark: Any, db: ts.Database, documents: Documents, rng: random.Random
-) -> None:
+def test_the_rank_decides(spark: Any, db: ts.Database, documents: Documents, rng: Any) -> None:
     ranks: dict[str, float | None] = {
         key: rng.choice([None, float("nan"), *map(float, range(20))]) for key, _ in documents
     }
@@ -229,9 +223,7 @@ def test_spark_leaves_out_the_boilerplate_of_a_corpus(
 TEXTS = {i: f"the quick brown fox number {i // 2} jumps over the lazy dog" for i in range(300)}
 
 
-def test_a_data_frame_of_spark_is_indexed_searched_and_deduplicated(
-    spark: SparkSession, db: ts.Database
-) -> None:
+def test_frames_of_spark_are_indexed_and_deduplicated(spark: SparkSession, db: ts.Database) -> None:
     frame = spark.createDataFrame(list(TEXTS.items()), "id int, body string")
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.95)
     assert corpus.add_many(frame, key="id", text="body").added == len(TEXTS)

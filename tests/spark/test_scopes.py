@@ -41,7 +41,7 @@ def scoped_frame(spark: SparkSession, documents: Sequence[Document]) -> DataFram
 
 
 @pytest.mark.parametrize("recall", [0.999, 1])
-def test_large_buckets_and_copies_stay_in_their_scope(
+def test_large_buckets_keep_to_scopes(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, recall: float
 ) -> None:
     monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", rng.choice((2, 5)))
@@ -136,9 +136,7 @@ def test_a_scope_may_have_any_type(spark: SparkSession, db: ts.Database) -> None
     assert [match.key for match in db.corpus("c").query("one text", scope="7")] == ["1", "2"]
 
 
-def test_rows_without_a_possible_scope_are_refused_by_name(
-    spark: SparkSession, db: ts.Database
-) -> None:
+def test_rows_without_a_scope_are_refused_by_name(spark: SparkSession, db: ts.Database) -> None:
     scopes = ["a", None, "x" * 201, "a\0b", ""]
     data = [(f"k{i}", "one text", scope) for i, scope in enumerate(scopes)]
     df = spark.createDataFrame(data, "id string, text string, scope string")
@@ -156,9 +154,7 @@ def test_rows_without_a_possible_scope_are_refused_by_name(
     assert report.refused == refusals
 
 
-def test_a_scope_is_required_where_there_are_scopes_and_refused_elsewhere(
-    spark: SparkSession, db: ts.Database
-) -> None:
+def test_a_scope_is_required_in_scoped_corpora_only(spark: SparkSession, db: ts.Database) -> None:
     df = scoped_frame(spark, [Document("1", "one text", "a")])
     db.create_corpus("c", scoped=True)
     db.create_corpus("plain")

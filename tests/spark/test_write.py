@@ -149,9 +149,7 @@ def test_wrong_arguments_are_refused(
     assert stored_corpus.names(db.engine) == []
 
 
-def test_keys_may_be_numbers_and_columns_may_have_any_name(
-    spark: SparkSession, db: ts.Database
-) -> None:
+def test_keys_may_be_numbers_of_any_column(spark: SparkSession, db: ts.Database) -> None:
     df = spark.sql("SELECT CAST(-7 AS SMALLINT) AS `a.b`, 'the text' AS `the ``text`")
     assert write(df, db.url, "c", key="a.b", text="the `text").added == 1
     assert [match.key for match in db.corpus("c").query("the text")] == ["-7"]
@@ -194,9 +192,7 @@ def test_all_documents_are_read_once(
     assert {(row["language"], row["scope"]) for row in rows} == {(None, None)}
 
 
-def test_a_corpus_may_have_fewer_documents_than_partitions(
-    spark: SparkSession, db: ts.Database
-) -> None:
+def test_a_corpus_may_have_fewer_documents_than_tasks(spark: SparkSession, db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     assert read(spark, db.url, "c").collect() == []
     corpus.add_many({"1": "a text", "2": "another text"})

@@ -98,9 +98,7 @@ def keys_and_ids(db: ts.Database, name: str) -> dict[str, int]:
         return dict(connection.execute(query.encode()).fetchall())
 
 
-def test_a_second_call_goes_on_where_the_first_one_failed(
-    spark: SparkSession, db: ts.Database
-) -> None:
+def test_a_second_call_goes_on_where_one_failed(spark: SparkSession, db: ts.Database) -> None:
     failing = one_partition(spark, MANY).mapInArrow(failing_after_a_commit(db.url, 9), COLUMNS)
     with pytest.raises(PythonException, match="a task that fails after a commit") as caught:
         write(failing, db.url, "c")
@@ -126,9 +124,7 @@ def leave_hidden_corpus(db: ts.Database) -> None:
     assert stored_corpus.names(db.engine) == [name]
 
 
-def test_a_call_with_other_documents_drops_what_a_dead_call_left(
-    spark: SparkSession, db: ts.Database
-) -> None:
+def test_other_documents_drop_what_a_dead_call_left(spark: SparkSession, db: ts.Database) -> None:
     leave_hidden_corpus(db)
     write(one_partition(spark, MANY[:9]), db.url, "c")
     assert stored_corpus.names(db.engine) == ["c"]

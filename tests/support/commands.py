@@ -45,10 +45,7 @@ def process(
         environment[URL_VARIABLE] = url
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
-        [*python, "-m", "textsim_db.cli", *args],
-        text=True,
-        env=environment,
-        **{**pipes, **options},
+        [*python, "-m", "textsim_db.cli", *args], text=True, env=environment, **{**pipes, **options}
     )
 
 

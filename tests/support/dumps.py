@@ -46,7 +46,7 @@ NOTE = "00000000-0000-0000-0000-000000000001"
 
 
 def run_command(*command: str) -> str:
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, f"{' '.join(command)}\n{result.stderr[-2000:]}"
     return result.stdout + result.stderr
 

@@ -239,14 +239,7 @@ def run_upgraded(old: Path, server: str, programs: Path, folder: Path) -> Iterat
 
 def _upgrade_data(old: Path, programs: Path, old_folder: Path, folder: Path) -> None:
     initdb: list[str | Path] = [
-        programs / "initdb",
-        "-N",
-        "-E",
-        "UTF8",
-        "-U",
-        "postgres",
-        "-A",
-        "trust",
+        *(programs / "initdb", "-N", "-E", "UTF8", "-U", "postgres", "-A", "trust")
     ]
     # Since version 18 initdb switches checksums on, and both servers must have them or not.
     has_option = "--no-data-checksums" in run_program(programs / "initdb", "--help")
@@ -259,9 +252,7 @@ def _upgrade_data(old: Path, programs: Path, old_folder: Path, folder: Path) -> 
 def run_program(program: Path, *arguments: str | Path, folder: Path | None = None) -> str:
     """Run a program of PostgreSQL, and return what it prints."""
     command = [program, *arguments]
-    done = subprocess.run(
-        command, capture_output=True, text=True, user=_user(), cwd=folder, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, user=_user(), cwd=folder)
     if done.returncode:
         raise RuntimeError(f"{program.name} failed:\n{done.stdout}{done.stderr}")
     return done.stdout

@@ -10,13 +10,10 @@ from psycopg.conninfo import conninfo_to_dict
 from textsim_db.db.addresses import plain_url, public_url, sqlalchemy_url
 
 ADDRESSES = [
-    "postgresql:///name",
-    "postgresql://user:secret@host:5432/name?sslmode=require",
+    *("postgresql:///name", "postgresql://user:secret@host:5432/name?sslmode=require"),
     "postgresql://user:secret@one:5432,two:5433/name?target_session_attrs=read-write",
-    "postgresql://one,two/name",
-    "postgresql://one,two:5433",
-    "postgresql://[::1]:5432,[::2]/name",
-    "postgresql://[::1]:5432/name",
+    *("postgresql://one,two/name", "postgresql://one,two:5433"),
+    *("postgresql://[::1]:5432,[::2]/name", "postgresql://[::1]:5432/name"),
     "postgresql://user@%2Ftmp%2Fone,%2Ftmp%2Ftwo:5433/name",
     "postgresql://user:secret%2C%40@one,two/name?application_name=a%20b",
     "postgresql:///name?host=one,two&port=5432,5433&password=secret",

@@ -45,7 +45,7 @@ METHODS = [pair for classes in CLASSES for pair in pairs_of(*classes)]
 
 
 @pytest.mark.parametrize(("asynchronous", "synchronous", "renamed"), CLASSES)
-def test_no_method_is_missing_or_extra(
+def test_methods_are_the_same(
     asynchronous: type, synchronous: type, renamed: dict[str, str]
 ) -> None:
     assert public(asynchronous).keys() == public(synchronous).keys() | renamed.keys()
@@ -62,9 +62,7 @@ def test_a_method_has_the_arguments_of_its_source(name: str, made: Method, metho
 
 
 @pytest.mark.parametrize(("name", "made", "method"), METHODS)
-def test_what_yields_is_an_iterator_and_the_rest_are_coroutines(
-    name: str, made: Method, method: Method
-) -> None:
+def test_iterators_yield_and_others_are_coroutines(name: str, made: Method, method: Method) -> None:
     if isinstance(method, property) or (name, method) == ("stop", ts.Worker.stop):
         return
     returned = inspect.signature(method).return_annotation.partition("[")[0]

@@ -34,9 +34,7 @@ def array_send(values: list[int], oid: int, code: str) -> bytes:
         (np.int64, 20, "q", [*EXTREMES, 2**63 - 1, -(2**63), 2**32]),
     ],
 )
-def test_an_array_is_dumped_and_loaded_as_by_the_server(
-    dtype: type, oid: int, code: str, values: list[int]
-) -> None:
+def test_arrays_equal_the_server(dtype: type, oid: int, code: str, values: list[int]) -> None:
     for part in (values, values[:1], []):
         sent = array_send(part, oid, code)
         assert dump_array(np.array(part, dtype)) == sent

@@ -28,9 +28,7 @@ def test_the_defaults_give_18_bands_of_7_rows() -> None:
 
 
 @given(st.floats(0.01, 1.0), st.floats(0.01, 0.9999), st.integers(2, 300))
-def test_the_chosen_bands_have_the_most_rows_that_reach_the_recall(
-    threshold: float, recall: float, num_hashes: int
-) -> None:
+def test_the_most_rows_reach_the_recall(threshold: float, recall: float, num_hashes: int) -> None:
     def probability(rows: int) -> float:
         return 1 - math.pow(1 - math.pow(threshold, rows), num_hashes // rows)
 
@@ -105,9 +103,7 @@ def test_bands_at_threshold_1_stay_bands_in_a_rebuild() -> None:
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.9])
 @pytest.mark.parametrize("recall", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("num_hashes", [60, 128, 256])
-def test_the_chosen_option_is_the_one_that_a_corpus_gets(
-    threshold: float, recall: float, num_hashes: int
-) -> None:
+def test_a_corpus_gets_the_chosen_option(threshold: float, recall: float, num_hashes: int) -> None:
     exact, *all_options = ts.plan(threshold, recall, num_hashes)
     assert exact.banding is None
     assert not exact.chosen
@@ -130,9 +126,7 @@ def test_candidates_follow_from_the_distribution_of_similarities() -> None:
 
 
 @pytest.mark.parametrize(("shingles", "similarity"), [(20, 0.6), (198, 0.4), (500, 0.1)])
-def test_candidates_of_an_exact_corpus_are_those_of_random_sets(
-    rng: random.Random, shingles: int, similarity: float
-) -> None:
+def test_exact_candidates_by_chance(rng: random.Random, shingles: int, similarity: float) -> None:
     common = round(2 * similarity / (1 + similarity) * shingles)
     bounds = np.array([0, shingles])
     found = 0

@@ -62,9 +62,7 @@ def test_tokens_have_the_words_of_the_normal_form(rng: random.Random) -> None:
         ("n't", ["n'", "t"]),
     ],
 )
-def test_marks_symbols_and_contractions_are_split_as_expected(
-    text: str, expected: list[str]
-) -> None:
+def test_marks_symbols_and_contractions_are_split(text: str, expected: list[str]) -> None:
     assert [token.text for token in tokens(text)] == expected
 
 

@@ -49,9 +49,7 @@ def test_signatures_equal_the_definition(sets: list[list[int]], seed: int, num_h
 
 @pytest.mark.parametrize("num_hashes", [2, 3, 127, 128, 200, 4096])
 @pytest.mark.parametrize("size", [1, 2, 45, 1023, 1024, 1025, 9000])
-def test_sets_of_every_size_equal_the_definition(
-    num_hashes: int, size: int, rng: random.Random
-) -> None:
+def test_sets_of_every_size_are_as_defined(num_hashes: int, size: int, rng: random.Random) -> None:
     large = [rng.randrange(-(2**63), 2**63) for _ in range(size)]
     small = [rng.randrange(-(2**63), 2**63) for _ in range(7)]
     seed = rng.randrange(2**63)

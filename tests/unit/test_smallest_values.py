@@ -50,9 +50,7 @@ def sizes_of(rows: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:
 
 @given(st.integers(1, 2000), st.data())
 @example(100, None)
-def test_the_number_of_rows_is_exact_at_every_quotient(
-    size: int, data: st.DataObject | None
-) -> None:
+def test_the_number_of_rows_is_exact_everywhere(size: int, data: st.DataObject | None) -> None:
     overlap = 55 if data is None else data.draw(st.integers(1, size))
     for threshold in thresholds_around(overlap, size):
         (rows,) = count_rows(np.array([size]), threshold).tolist()
@@ -106,9 +104,7 @@ def test_signatures_equal_the_definition(threshold: float, rng: random.Random) -
 
 
 @pytest.mark.parametrize("threshold", [0.07, 0.5, 0.55])
-def test_the_rows_of_a_higher_threshold_are_the_first_rows(
-    threshold: float, rng: random.Random
-) -> None:
+def test_a_higher_threshold_takes_the_first_rows(threshold: float, rng: random.Random) -> None:
     rows = [[rng.randrange(-(2**63), 2**63) for _ in range(n)] for n in (0, 1, 5, 0, 40, 100, 3)]
     stored = signatures_of(rows, threshold)
     for higher in (threshold, nextafter(threshold, 1), 0.58, 0.8, 1.0):
@@ -156,9 +152,7 @@ def sets_at(similarity: tuple[int, int]) -> Sets:
 @pytest.mark.parametrize(
     "similarity", [(55, 100), (7, 100), (1, 3), (1, 2), (4, 5), (9, 10), (29, 50), (1, 1), (57, 58)]
 )
-def test_no_pair_at_the_threshold_is_missed(
-    similarity: tuple[int, int], bits: int, rng: random.Random
-) -> None:
+def test_no_near_pair_is_missed(similarity: tuple[int, int], bits: int, rng: random.Random) -> None:
     sets = sets_at(similarity)
     threshold = similarity[0] / similarity[1]
     assert all(c / (c + a + b) >= threshold for c, a, b in sets)

@@ -55,9 +55,7 @@ def test_the_nearest_name_is_suggested(name: str, others: list[str], expected: s
         (lambda: expect_names(["id", "text"], [("--text", "txet")], "column"), "text"),
     ],
 )
-def test_a_misspelt_setting_is_reported_with_the_nearest_one(
-    call: Callable[[], object], expected: str
-) -> None:
+def test_a_misspelt_setting_is_suggested(call: Callable[[], object], expected: str) -> None:
     with pytest.raises(ts.TextsimError, match=f'; did you mean "{expected}"'):
         call()
 
