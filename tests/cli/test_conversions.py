@@ -28,9 +28,7 @@ import pyarrow.parquet as parquet  # noqa: E402
 TEXTS = [
     *("plain", "", 'a "quoted" word', '"', "commas, tabs\t and; semicolons", "two\nlines"),
     *(
-        "carriage\rreturn\r\n",
-        " spaces around ",
-        "naïve 日本語 🙂 e\u0301",
+        *("carriage\rreturn\r\n", " spaces around ", "naïve 日本語 🙂 e\u0301"),
         "\ufeffbyte order mark",
     ),
     *("NUL \0 and \x1b[31m", "null", "007", "1e5", "=1+1", "\\N", "# comment"),

@@ -144,15 +144,7 @@ def test_status_shows_how_far_clusters_are_behind(textsim: Textsim, connection: 
 
 
 TABLES = [
-    "word",
-    "document",
-    "band",
-    "passage",
-    "cluster_event",
-    "crowded",
-    "member",
-    "match",
-    "node",
+    *("word", "document", "band", "passage", "cluster_event", "crowded", "member", "match", "node")
 ]
 
 

@@ -603,7 +603,7 @@ def test_an_interrupted_process_leaves_no_output(tmp_path: Path, how: signal.Sig
     command = [sys.executable, "-m", "textsim_db.cli", "dedupe", "-", "--memory", "0"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     for phase, output in (("reading", "out.jsonl"), ("writing", "-")):
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         words = [*command, "-o", output, "--report", "report.jsonl"]
         process = subprocess.Popen(words, env=environment, cwd=tmp_path, **pipes)
         assert process.stdin is not None

@@ -124,14 +124,7 @@ def test_a_rerun_annotates_the_same(textsim: Textsim, db: ts.Database, rng: rand
     write("new.jsonl", records[40:])
     textsim("index", "known", "old.jsonl", "--create", *options)
     arguments = [
-        "--against",
-        "known",
-        "--add",
-        "--annotate",
-        "-o",
-        "out.jsonl",
-        "--keep-up-to",
-        "2",
+        *("--against", "known", "--add", "--annotate", "-o", "out.jsonl", "--keep-up-to", "2")
     ]
     textsim("dedupe", "new.jsonl", *arguments)
     rows = read("out.jsonl")

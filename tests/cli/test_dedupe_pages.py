@@ -140,12 +140,7 @@ def test_the_page_says_what_was_compared(textsim: Textsim, db: ts.Database) -> N
     Path("words/stop.txt").write_text("\n".join(f"the{chr(97 + i)}" for i in range(25)))
     Path("words/guard.txt").write_text("<red>\nblue\n")
     options = [
-        "--guard",
-        "numbers,words",
-        "--guard-words",
-        "words/guard.txt",
-        "--shingle",
-        "char:5",
+        *("--guard", "numbers,words", "--guard-words", "words/guard.txt", "--shingle", "char:5")
     ]
     options += ["--stop-words", "words/stop.txt", "--scope", "x", "--scope", "<y>", "--recall", "1"]
     textsim("dedupe", "in.jsonl", "--report", "r.html", *options)

@@ -25,8 +25,8 @@ def test_files_have_their_languages(textsim: Textsim, tmp_path: Path) -> None:
     assert found[3]["confidence"] is None
     assert "3 texts, 1 of them without a language" in result.stderr
     printed = textsim("identify", str(tmp_path), "--format", "csv").stdout
-    found = [line["language"] for line in csv.DictReader(io.StringIO(printed))]
-    assert found == ["en", "de", "en", "", "de"]
+    languages = [line["language"] for line in csv.DictReader(io.StringIO(printed))]
+    assert languages == ["en", "de", "en", "", "de"]
 
 
 def test_records_have_their_languages(textsim: Textsim, tmp_path: Path) -> None:

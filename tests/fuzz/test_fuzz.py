@@ -40,10 +40,6 @@ def test_a_read_behind_the_padding_ends_the_process() -> None:
         "print(hash_spans(data, np.array([0], np.int32), np.array([20], np.int32)))"
     )
     for padding, expected in ((16, 0), (3, -11)):
-        result = subprocess.run(
-            [sys.executable, "-c", program.format(padding)],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-        )
+        command = [sys.executable, "-c", program.format(padding)]
+        result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert result.returncode == expected, result.stderr

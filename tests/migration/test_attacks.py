@@ -141,9 +141,8 @@ def test_a_writer_of_another_corpus_is_never_the_owner(stage: Stage, rng: random
         if not definer:
             continue
         if is_trigger:
-            statements = [
-                f"CREATE TRIGGER t AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION {function}()"
-            ]
+            create = "CREATE TRIGGER t AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION"
+            statements = [f"{create} {function}()"]
         else:
             statements = [
                 f"SELECT {function}({', '.join(arguments)})"

@@ -99,19 +99,11 @@ def server_of(config: pytest.Config, version: int) -> Iterator[Server]:
 
 @pytest.mark.more
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        pytest.param(15, 16, marks=pytest.mark.long),
-        (16, 18),
-        pytest.param(15, 18, marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), sample([(16, 18), (15, 16), (15, 18)], 3))
 def test_dump_on_a_newer_server(pytestconfig: pytest.Config, old: int, new: int, form: str) -> None:
     with ExitStack() as stack:
-        source, target = (
-            stack.enter_context(server_of(pytestconfig, version)) for version in (old, new)
-        )
+        servers = (server_of(pytestconfig, version) for version in (old, new))
+        source, target = map(stack.enter_context, servers)
         stage = stack.enter_context(new_stage(source))
         fill(stage)
         for role in (stage.owner, stage.reader, stage.writer, stage.other):
@@ -149,8 +141,9 @@ def test_a_restored_oid_of_another_table_is_not_read(db: ts.Database) -> None:
         connection.execute("CREATE TABLE secret (id int PRIMARY KEY, body text)")
         connection.execute("INSERT INTO secret VALUES (1, 'not for everyone')")
         connection.execute("UPDATE textsim.source SET relation = 'secret'::regclass")
+        columns = "(kind, corpus_id, source_id)"
         connection.execute(
-            "INSERT INTO textsim.pending (kind, corpus_id, source_id) VALUES ('compare', 1, 1)"
+            f"INSERT INTO textsim.pending {columns} VALUES ('compare', 1, 1)".encode()
         )
         worker = db.worker()
         worker.run(until_idle=True)

@@ -60,9 +60,7 @@ def proposed_changes(address: str, include_name: IncludeName | None, schemas: bo
 
 def include_name_of_page() -> IncludeName:
     """Return the filter that the page shows."""
-    (block,) = re.findall(
-        r"```python\n(def include_name.*?)```", PAGE.read_text("utf-8"), re.DOTALL
-    )
+    (block,) = re.findall(r"```python\n(def include_name.*?)```", PAGE.read_text("utf-8"), re.S)
     names: dict[str, Any] = {}
     exec(block, names)
     filter_of_page: IncludeName = names["include_name"]

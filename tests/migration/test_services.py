@@ -66,10 +66,7 @@ def test_the_manifest_runs_a_worker_with_all_probes() -> None:
     assert container["image"].endswith(f"/textsim-db:{textsim_db.__version__}")
     assert container["imagePullPolicy"] == "IfNotPresent"
     resources = container["resources"]
-    assert (resources["requests"].keys(), resources["limits"].keys()) == (
-        {"cpu", "memory"},
-        {"memory"},
-    )
+    assert (*resources["requests"], *resources["limits"]) == ("cpu", "memory", "memory")
     # The restricted profile of the Pod Security Standards.
     security = container["securityContext"] | pod["spec"]["securityContext"]
     assert security["runAsNonRoot"] is True
@@ -89,10 +86,8 @@ def instructions(name: str) -> list[str]:
 
 
 def test_the_image_has_all_commands() -> None:
-    extras = {
-        frozenset(names.split(","))
-        for names in re.findall(r"'(?:\.|textsim-db)\[(.*?)\]'", DOCKERFILE)
-    }
+    named = re.findall(r"'(?:\.|textsim-db)\[(.*?)\]'", DOCKERFILE)
+    extras = {frozenset(names.split(",")) for names in named}
     assert {"languages", "mcp", "prometheus", "review"} <= frozenset.intersection(*extras)
 
 

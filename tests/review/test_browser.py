@@ -62,9 +62,8 @@ def enter(browser: webdriver.Chrome, address: str, heading: str = "Overview") ->
 
 def wait(browser: webdriver.Chrome, condition: object) -> None:
     assert callable(condition)
-    WebDriverWait(browser, PAGE_SECONDS, ignored_exceptions=[Exception]).until(
-        lambda _: condition()
-    )
+    waiting = WebDriverWait(browser, PAGE_SECONDS, ignored_exceptions=[Exception])
+    waiting.until(lambda _: condition())
 
 
 def title(browser: webdriver.Chrome) -> str:

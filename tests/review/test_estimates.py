@@ -115,10 +115,8 @@ def test_a_judged_pair_stands_for_the_pairs_of_its_similarity() -> None:
 def test_too_few_verdicts_suggest_nothing(is_same: Callable[[int], bool]) -> None:
     histogram = np.full(101, 10)
     count = 9 if is_same(0) and not is_same(5) else 40
-    verdicts = Verdicts(
-        np.linspace(0, 1, count), np.array([is_same(i) for i in range(count)], np.bool_)
-    )
-    assert suggest(verdicts, histogram) is None
+    same = np.array([is_same(i) for i in range(count)], np.bool_)
+    assert suggest(Verdicts(np.linspace(0, 1, count), same), histogram) is None
 
 
 def test_wilson_intervals_are_known() -> None:

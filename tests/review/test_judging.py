@@ -58,10 +58,8 @@ def test_a_stale_judgement_is_shown_and_waits_again(chairs: ts.Corpus, open_revi
     assert _open_pairs(client) == 2
     # An undone judgement is as stale as it was.
     client.post("/undo")
-    assert [(j.verdict, j.is_stale) for j in chairs.judgements()] == [
-        ("same", True),
-        ("different", True),
-    ]
+    after = [(j.verdict, j.is_stale) for j in chairs.judgements()]
+    assert after == [("same", True), ("different", True)]
 
 
 def test_two_people_overwrite_no_judgement_unseen(chairs: ts.Corpus, open_review: Open) -> None:
@@ -166,16 +164,13 @@ def test_no_exported_cell_is_formula(corpus: ts.Corpus, open_review: Open, tmp_p
     # A spreadsheet that separates by semicolons sees no further cell.
     assert exported.count(b'"') == 2 * sum(map(len, rows))
     read = read_judgements(str(tmp_path / "judgements.csv"))
-    assert {(frozenset(each[:2]), each.note) for each in read} == {
-        (frozenset(each[:2]), each[3]) for each in given
-    }
+    notes = {(frozenset(each[:2]), each[3]) for each in given}
+    assert {(frozenset(each[:2]), each.note) for each in read} == notes
 
 
 def test_parts_inside_of_a_part_are_not_read(corpus: ts.Corpus, open_review: Open) -> None:
-    nested = b"".join(
-        b"--%d\r\nContent-Type: multipart/mixed; boundary=%d\r\n\r\n" % (i, i + 1)
-        for i in range(30_000)
-    )
+    part = b"--%d\r\nContent-Type: multipart/mixed; boundary=%d\r\n\r\n"
+    nested = b"".join(part % (i, i + 1) for i in range(30_000))
     files: Any = {"other": ("x", nested, "multipart/mixed; boundary=0"), "file": ("j.csv", FILE)}
     assert open_review(corpus).post("/import", files=files).status_code == 303
 

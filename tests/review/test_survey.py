@@ -36,9 +36,8 @@ def test_effects_and_clusters_are_those_of_all_pairs(rng: random.Random) -> None
         assert len(found) == len(pairs)
         for step in range(101):
             chosen = [pair for pair in pairs if pair.similarity >= step / 100]
-            groups = sorted(
-                ts.group_pairs(chosen, linkage="single"), key=lambda g: (-len(g.keys), g.keys)
-            )
+            groups = ts.group_pairs(chosen, linkage="single")
+            groups = sorted(groups, key=lambda g: (-len(g.keys), g.keys))
             removals = sum(len(group.keys) - 1 for group in groups)
             assert found.effect(step / 100)[1:] == (len(chosen), len(groups), removals)
             clusters = ChainClusters(found, step / 100, Judged([], []), set())
@@ -117,10 +116,8 @@ def test_excerpts_end_at_word_borders(rng: random.Random) -> None:
 
 
 def test_an_excerpt_says_that_the_texts_go_on() -> None:
-    a, b = (
-        ShownText("one old word, and another old word", True),
-        ShownText("one word, and another word", True),
-    )
+    texts = ("one old word, and another old word", "one word, and another word")
+    a, b = (ShownText(text, True) for text in texts)
     assert summary(a, b).excerpt[-1] == (Change.SAME, "…")
     assert not any("…" in part for _, part in summary(a, ShownText(f"new {a.text}", True)).excerpt)
 

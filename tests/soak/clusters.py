@@ -47,7 +47,9 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND query LIKE '%update_clusters%' AND query NOT LIKE '%terminate%'
 """
 REBUILT = (
-    *(ts.CorpusChanged, pg.ObjectNotInPrerequisiteState, pg.UndefinedTable),
+    ts.CorpusChanged,
+    pg.ObjectNotInPrerequisiteState,
+    pg.UndefinedTable,
     pg.UndefinedFunction,
 )
 """Errors of a writer that began before the end of a rebuild."""
@@ -154,9 +156,8 @@ class Life:
     def _expire(self, connection: Connection, rng: random.Random) -> None:
         documents, _ = tables_of(connection, NAME)
         keys = [f"k{number}" for number in rng.sample(range(KEYS), 5)]
-        connection.execute(
-            f"UPDATE {documents} SET expires_at = now() WHERE key = ANY (%s)".encode(), [keys]
-        )
+        expire = f"UPDATE {documents} SET expires_at = now() WHERE key = ANY (%s)"
+        connection.execute(expire.encode(), [keys])
         connection.execute("CALL textsim.expire(%s)", [NAME])
 
     def _compare(self, connection: Connection) -> None:

@@ -127,7 +127,7 @@ def judge(samples: list[Sample]) -> list[str]:
     return faults
 
 
-def call_steadily(call: Callable[[], None], durations: Durations, stop: threading.Event) -> None:
+def call_steadily(call: Callable[[], object], durations: Durations, stop: threading.Event) -> None:
     due = time.monotonic()
     while not stop.is_set():
         time.sleep(max(0.0, due - time.monotonic()))
@@ -170,9 +170,7 @@ def search(url: str, seed: int, durations: Durations, stop: threading.Event) -> 
         corpus = db.corpus("c")
         stored = [row[0] for row in connection.execute("SELECT body FROM t LIMIT 1000")]
         connection.rollback()
-        call_steadily(
-            lambda: (corpus.query(texts.edit(rng.choice(stored))), None)[1], durations, stop
-        )
+        call_steadily(lambda: corpus.query(texts.edit(rng.choice(stored))), durations, stop)
 
 
 def bytes_of_fresh_copy(connection: Connection) -> tuple[float, float]:
@@ -218,10 +216,8 @@ def soak(seconds: float, documents: int, seed: int) -> list[str]:
                 env={**os.environ, "TEXTSIM_DATABASE_URL": url},
             )
             try:
-                samples = measure(
-                    url, connection, corpus, worker.pid, fresh, seconds, interval, seed
-                )
-                faults = judge(samples)
+                times = (seconds, interval, seed)
+                faults = judge(measure(url, connection, corpus, worker.pid, fresh, *times))
                 if worker.poll() is not None:
                     faults.append(f"the worker ended with {worker.returncode}")
                 faults += finish(connection, corpus)

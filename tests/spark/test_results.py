@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Any
 
 import pytest
@@ -33,19 +34,10 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 GUARDS: list[dict[str, Any]] = [
     {"threshold": 0.6, "recall": 1, "shingle": "word:1", "guards": ["numbers", "negations"]},
-    {
-        "threshold": 0.6,
-        "shingle": "char:3",
-        "guards": "words,numbers",
-        "guard_words": GUARD_WORDS,
-        "stop_words": ["the", "final"],
-    },
-    {
-        "threshold": 0.6,
-        "shingle": "word:1",
-        "guards": ["numbers", "content"],
-        "guard_fillers": [GUARD_FILLER],
-    },
+    {"threshold": 0.6, "shingle": "char:3", "guards": "words,numbers", "guard_words": GUARD_WORDS}
+    | {"stop_words": ["the", "final"]},
+    {"threshold": 0.6, "shingle": "word:1", "guards": ["numbers", "content"]}
+    | {"guard_fillers": [GUARD_FILLER]},
 ]
 
 
@@ -143,27 +135,22 @@ def test_copies_of_templates(
 
 
 def test_the_rank_decides(spark: Any, db: ts.Database, documents: Documents, rng: Any) -> None:
-    ranks: dict[str, float | None] = {
-        key: rng.choice([None, float("nan"), *map(float, range(20))]) for key, _ in documents
-    }
+    choices = [None, float("nan"), *map(float, range(20))]
+    ranks: dict[str, float | None] = {key: rng.choice(choices) for key, _ in documents}
     data = [(key, text, ranks[key]) for key, text in documents]
     df = spark.createDataFrame(data, "id string, text string, score double")
     found = pair_frames.find_candidates(df, threshold=0.7)
     corpus = db.create_corpus("c", threshold=0.7)
     corpus.add_many(documents)
 
-    def ascending(key: str) -> float:
+    def ascending(key: str, sign: int = 1) -> float:
         rank = ranks[key]
-        return rank if rank is not None and rank == rank else 1000.0
+        return sign * rank if rank is not None and rank == rank else 1000.0
 
-    def descending(key: str) -> float:
-        rank = ranks[key]
-        return -rank if rank is not None and rank == rank else 1000.0
-
+    descending = partial(ascending, sign=-1)
     assert rows(found.duplicates(rank="score")) == sorted(corpus.duplicates(rank=ascending))
-    assert rows(found.duplicates(rank="score", descending=True)) == sorted(
-        corpus.duplicates(rank=descending)
-    )
+    highest = rows(found.duplicates(rank="score", descending=True))
+    assert highest == sorted(corpus.duplicates(rank=descending))
     longest = rows(found.duplicates(rank=F.length("text"), descending=True))
     lengths = {key: -len(text) for key, text in documents}
     assert longest == sorted(corpus.duplicates(rank=lengths.__getitem__))
@@ -227,13 +214,9 @@ def test_frames_of_spark_are_indexed_and_deduplicated(spark: SparkSession, db: t
     frame = spark.createDataFrame(list(TEXTS.items()), "id int, body string")
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.95)
     assert corpus.add_many(frame, key="id", text="body").added == len(TEXTS)
-    found = {
-        (match.query, match.key)
-        for match in corpus.query_many(frame.where("id < 4"), key="id", text="body")
-    }
-    assert found == {(a, str(b)) for a, b in [(0, 0), (0, 1), (1, 0), (1, 1)]} | {
-        (a, str(b)) for a, b in [(2, 2), (2, 3), (3, 2), (3, 3)]
-    }
+    matches = corpus.query_many(frame.where("id < 4"), key="id", text="body")
+    found = {(match.query, match.key) for match in matches}
+    assert found == {(a, str(b)) for a in range(4) for b in range(4) if a // 2 == b // 2}
     unique, report = ts.dedupe_frame(frame, text="body", key="id", shingle="word:1", threshold=0.95)
     kept = unique["id"].to_pylist()
     assert {number // 2 for number in kept} == set(range(150))

@@ -75,9 +75,8 @@ def cut_connections(database_url: str, for_good: bool) -> None:
     """End all other connections to a database; for_good: and allow no new ones."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         if for_good:
-            connection.execute(
-                "UPDATE pg_database SET datallowconn = false WHERE datname = current_database()"
-            )
+            close = "UPDATE pg_database SET datallowconn = false WHERE datname = "
+            connection.execute(f"{close}current_database()".encode())
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"

@@ -67,9 +67,8 @@ def reattach(url: str) -> None:
                 "SELECT FROM textsim.sources WHERE relation = %s::regclass", [table]
             ).fetchone()
             if row is None:
-                connection.execute(
-                    "SELECT textsim.attach(%s, %s, 'id', 'body', %s)", [corpus, table, mode]
-                )
+                attach = "SELECT textsim.attach(%s, %s, 'id', 'body', %s)"
+                connection.execute(attach, [corpus, table, mode])
     with ts.connect(url) as db:
         db.worker().run(until_idle=True)
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.support.catalog import CATALOG, fetch_sorted, schema_catalog
+from tests.support.catalog import CATALOG, assert_same_schemas, fetch_sorted
 from tests.support.roles import FOX, RIGHTS, TEXTS, Stage
 from textsim_db.results import Member
 
@@ -138,10 +138,8 @@ def clusters(stage: Stage) -> list[object]:
 
 
 def sequences(stage: Stage) -> list[tuple[object, ...]]:
-    query = (
-        "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'textsim' ORDER BY 1"
-    )
-    return stage.run(stage.owner, query)
+    query = "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'textsim'"
+    return stage.run(stage.owner, f"{query} ORDER BY 1")
 
 
 def use_everything(stage: Stage) -> None:
@@ -198,9 +196,8 @@ def keep_out(stage: Stage) -> None:
         with pytest.raises(psycopg.errors.UniqueViolation, match='unique corpus "unique"'):
             stage.run(stage.writer, statement)
     with stage.connect(stage.writer) as db:
-        assert [match.key for match in db.corpus("unique").add_unique("twin", twin).matches] == [
-            "1"
-        ]
+        (match,) = db.corpus("unique").add_unique("twin", twin).matches
+        assert match.key == "1"
 
 
 def check_functions(stage: Stage) -> None:
@@ -218,9 +215,8 @@ def check_functions(stage: Stage) -> None:
 
 def rights(stage: Stage) -> list[tuple[object, ...]]:
     # From PostgreSQL 17 on, an owner also has the right MAINTAIN.
-    return [
-        (*row[:2], (row[2] or "").replace("xtm/", "xt/")) for row in fetch_sorted(stage.url, RIGHTS)
-    ]
+    rows = fetch_sorted(stage.url, RIGHTS)
+    return [(*row[:2], (row[2] or "").replace("xtm/", "xt/")) for row in rows]
 
 
 def check(stage: Stage, restored: Stage, uses_both: bool = False) -> None:
@@ -230,9 +226,7 @@ def check(stage: Stage, restored: Stage, uses_both: bool = False) -> None:
     with psycopg.connect(restored.url) as new, psycopg.connect(stage.url) as old:
         same_version = new.info.server_version == old.info.server_version
     if same_version:  # versions print some definitions differently
-        restored_catalog, expected = schema_catalog(restored.url), schema_catalog(stage.url)
-        for name in CATALOG:
-            assert restored_catalog[name] == expected[name], name
+        assert_same_schemas(stage.url, restored.url)
     assert rights(restored) == rights(stage)
     assert sequences(restored) == sequences(stage)
     assert any(str(name).startswith("document_") for name, _ in sequences(restored))

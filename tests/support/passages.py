@@ -93,19 +93,15 @@ def expected(text: str, documents: dict[str, str], least: int = WORDS) -> list[R
 
 def in_sql(connection: Connection, text: str, *arguments: Any) -> list[Run]:
     places = ", ".join(["%s"] * (1 + len(arguments)))
-    rows = connection.execute(
-        f"SELECT * FROM textsim.passages('c', {places})".encode(), [text, *arguments]
-    )
-    return [tuple(row) for row in rows]
+    query = f"SELECT * FROM textsim.passages('c', {places})".encode()
+    return [tuple(row) for row in connection.execute(query, [text, *arguments])]
 
 
 def common_in_sql(
     connection: Connection, text: str, max_documents: int | None = None, scope: str | None = None
 ) -> list[CommonRun]:
-    rows = connection.execute(
-        "SELECT * FROM textsim.common_runs('c', %s, %s, %s)", [text, scope, max_documents]
-    )
-    return [CommonRun(*row) for row in rows]
+    query = "SELECT * FROM textsim.common_runs('c', %s, %s, %s)"
+    return [CommonRun(*row) for row in connection.execute(query, [text, scope, max_documents])]
 
 
 def has_many_places(units: Sequence[str], least: int = WORDS) -> bool:

@@ -165,7 +165,6 @@ def rows_and_rights(stage: Stage) -> dict[str, list[tuple[Any, ...]]]:
         if name == "textsim.metrics":  # a view; it shows ages
             continue
         columns = "last_value" if kind == "S" else "*"
-        rows_by_relation[name] = sorted(
-            stage.run(stage.owner, f"SELECT {columns} FROM {name}"), key=repr
-        )
+        rows = stage.run(stage.owner, f"SELECT {columns} FROM {name}")
+        rows_by_relation[name] = sorted(rows, key=repr)
     return rows_by_relation

@@ -73,15 +73,13 @@ class Server:
 
     def create(self, name: str, options: str = "") -> str:
         """Create a database with the options of CREATE DATABASE and return its address."""
-        self.execute(
-            sql.SQL("CREATE DATABASE {} {}").format(sql.Identifier(name), sql.SQL(options))
-        )
+        create = sql.SQL("CREATE DATABASE {} {}")
+        self.execute(create.format(sql.Identifier(name), sql.SQL(options)))
         return self.address(name)
 
     def drop(self, name: str) -> None:
-        self.execute(
-            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
-        )
+        drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+        self.execute(drop.format(sql.Identifier(name)))
 
     @property
     def template(self) -> str:
@@ -96,14 +94,10 @@ class Server:
         if template is None:
             unfinished = f"{self.template}_new"
             self.drop(unfinished)
-            textsim_db.install(
-                self.create(unfinished, f"{UTF8} {os.environ.get(LOCALE_VARIABLE, '')}")
-            )
-            self.execute(
-                sql.SQL("ALTER DATABASE {} RENAME TO {}").format(
-                    sql.Identifier(unfinished), sql.Identifier(self.template)
-                )
-            )
+            options = f"{UTF8} {os.environ.get(LOCALE_VARIABLE, '')}"
+            textsim_db.install(self.create(unfinished, options))
+            rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
+            self.execute(rename.format(*map(sql.Identifier, (unfinished, self.template))))
 
     def new_name(self) -> str:
         """Return a name that no other database or role of the server has."""

@@ -92,9 +92,8 @@ def near_duplicates(rng: random.Random, count: int, words: int = 60) -> Document
             for place in rng.sample(range(len(text)), rng.randrange(0, len(text) // 10 + 1)):
                 text[place] = f"new{rng.randrange(1000)}"
         else:
-            text = [
-                f"w{int(rng.paretovariate(0.6)) % 5000}" for _ in range(rng.randrange(1, words))
-            ]
+            numbers = (int(rng.paretovariate(0.6)) for _ in range(rng.randrange(1, words)))
+            text = [f"w{number % 5000}" for number in numbers]
         texts.append(text)
     keys = rng.sample(range(10 * count), count)
     return [(f"k{key}", " ".join(text)) for key, text in zip(keys, texts, strict=True)]

@@ -218,9 +218,8 @@ class Client:
 def prepare(db: ts.Database, connection: Connection, settings: str = "exact") -> None:
     """Create the corpus and the tables, of which one has partitions."""
     corpus = db.create_corpus("c", threshold=THRESHOLD, is_unique=True, **SETTINGS[settings])
-    columns = (
-        "(id bigint PRIMARY KEY, body text, scope text, until timestamptz DEFAULT now() + '1 day')"
-    )
+    until = "until timestamptz DEFAULT now() + '1 day'"
+    columns = f"(id bigint PRIMARY KEY, body text, scope text, {until})"
     connection.execute(
         f"CREATE TABLE t_one {columns}; CREATE TABLE t_other {columns} PARTITION BY HASH (id);"
         "CREATE TABLE t_0 PARTITION OF t_other FOR VALUES WITH (MODULUS 2, REMAINDER 0);"
@@ -299,10 +298,8 @@ def _wrong_answers(
             and (value := jaccard(own.shingles, other.shingles)) >= THRESHOLD
         }
         with connection.transaction() as savepoint:
-            query = (
-                "SELECT key, similarity FROM textsim.add_unique('c', 'probe', %s, %s) "
-                "WHERE outcome = 'twin'"
-            )
+            added = "textsim.add_unique('c', 'probe', %s, %s) WHERE outcome = 'twin'"
+            query = f"SELECT key, similarity FROM {added}".encode()
             found = dict(connection.execute(query, [body, chosen]).fetchall())
             if found != expected:
                 faults.append(f"add_unique returns {found}, expected {expected} for {body!r}")

@@ -62,7 +62,5 @@ def pairs(rows: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
 def test_rows_are_in_the_order_of_the_index() -> None:
     buckets = [[2**31 - 1, -(2**31), 0], [0, -1, 0]]
     rows = rows_of(buckets, [2**31 - 1, 1])
-    expected = [
-        (value, id_) for row, id_ in zip(buckets, (2**31 - 1, 1), strict=True) for value in row
-    ]
+    expected = [(value, id_) for i, id_ in enumerate((2**31 - 1, 1)) for value in buckets[i]]
     assert pairs(rows) == sorted(expected)

@@ -13,9 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-IMPORT = re.compile(
-    r"^ *(?:from|import) (?:\.|tests\.(?:\S+[. ](?:import )?)?test_).*", re.MULTILINE
-)
+IMPORT = re.compile(r"(?m)^ *(?:from|import) (?:\.|tests\.(?:\S+[. ](?:import )?)?test_).*")
 """A relative import, or an import of a test module."""
 NAMES_SCOPES = (
     "_add_unique _check_document _check_list _digest _index_change _index_row "
@@ -139,9 +137,8 @@ def test_the_engine_knows_no_scopes() -> None:
         for path in (ROOT / "textsim_db" / name).rglob("*.py")
     ]
     assert len(modules) > 15
-    assert [
-        path.name for path in modules if re.search(r"\bscopes?\b", path.read_text("utf-8"))
-    ] == []
+    named = re.compile(r"\bscopes?\b")
+    assert [path.name for path in modules if named.search(path.read_text("utf-8"))] == []
     schema = (ROOT / "sql" / "schema").glob("*.sql")
     functions = re.findall(
         r"FUNCTION textsim\.(_\w+)\(([^$]*?)\)\n?\s*RETURNS",
@@ -195,8 +192,5 @@ def _is_number(value: ast.expr) -> bool:
 def test_a_process_of_a_test_finds_compiled_modules() -> None:
     name = "PYTHONDONTWRITEBYTECODE"
     command = f"import sys, os, tests; print(sys.dont_write_bytecode, {name!r} in os.environ)"
-    variables = {**os.environ, name: "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", command], cwd=ROOT, env=variables, stdout=subprocess.PIPE
-    )
-    assert done.stdout == b"False False\n"
+    words, variables = [sys.executable, "-c", command], {**os.environ, name: "1"}
+    assert subprocess.check_output(words, cwd=ROOT, env=variables) == b"False False\n"

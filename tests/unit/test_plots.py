@@ -79,10 +79,8 @@ def test_the_curve_has_all_pairs_those_of_similarity_1_too() -> None:
     figure.draw_without_rendering()
     curve, pairs = figure.axes
     low, high = curve.get_xlim()
-    bars = [
-        bar for bar in pairs.patches if low <= bar.get_x() and bar.get_x() + bar.get_width() <= high
-    ]
-    assert sum(bar.get_height() for bar in bars) == sum(histogram)
+    shown = [b for b in pairs.patches if low <= b.get_x() and b.get_x() + b.get_width() <= high]
+    assert sum(bar.get_height() for bar in shown) == sum(histogram)
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert "pairs of similarity 1: 424" in labels
     assert not figure.legends[0].get_window_extent().overlaps(curve.get_window_extent())

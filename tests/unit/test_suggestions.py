@@ -66,9 +66,7 @@ def test_a_misspelt_argument_is_reported_with_the_nearest_one() -> None:
         return settings["threshold"]
 
     assert rebuild("news", threshold=0.7) == 0.7
-    with pytest.raises(
-        TypeError, match=r'rebuild\(\) has no argument "treshold"; did you mean "thr'
-    ):
+    with pytest.raises(TypeError, match=r'rebuild\(\) has no argument "treshold"; did you mean "t'):
         rebuild("news", treshold=0.7)
 
 
