@@ -48,7 +48,7 @@ def open_session(folder: Path, master: str = "local[2,2]") -> Iterator[SparkSess
         "spark.driver.memory": "2g",
         "spark.local.dir": str(folder),
         "spark.log.level": "OFF",
-        "spark.python.daemon.module": "tests.support.spark_daemon",
+        "spark.python.daemon.module": "tests.support.spark",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.ui.enabled": "false",
@@ -97,3 +97,17 @@ def near_duplicates(rng: random.Random, count: int, words: int = 60) -> Document
         texts.append(text)
     keys = rng.sample(range(10 * count), count)
     return [(f"k{key}", " ".join(text)) for key, text in zip(keys, texts, strict=True)]
+
+
+if __name__ == "__main__":  # PySpark's daemon, which imports what tasks import before it forks
+    import gc
+
+    import pyspark.worker  # noqa: F401
+    from pyspark.daemon import manager
+
+    from textsim_db.spark import pair_frames, passage_pairs, read_corpus, write_corpus  # noqa: F401
+
+    # A worker collects garbage after each task, and would visit the objects of all modules.
+    gc.collect()
+    gc.freeze()
+    manager()
