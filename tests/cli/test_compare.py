@@ -34,10 +34,8 @@ def test_files(textsim: Textsim, tmp_path: Path) -> None:
     assert "differ only in symbols" in result.stderr
     assert "there is no such file" in textsim("compare", str(old), "nothing", status=2).stderr
     old.write_bytes(b"\xff")
-    assert (
-        "not UTF-8: byte 0xff at offset 0; convert it to UTF-8"
-        in textsim("compare", str(old), str(new), status=2).stderr
-    )
+    told = textsim("compare", str(old), str(new), status=2).stderr
+    assert "not UTF-8: byte 0xff at offset 0; convert it to UTF-8" in told
     wrong = textsim("compare", "a", "b", "--html", str(tmp_path / "no" / "page"), status=2)
     assert "cannot be written" in wrong.stderr
 

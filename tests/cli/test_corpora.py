@@ -12,16 +12,6 @@ from tests.support.connections import Connection
 from textsim_db.cli import operations
 
 
-def test_drop_needs_a_yes(news: Textsim) -> None:
-    result = news("corpus", "drop", "news", status=2)
-    assert result.stderr == (
-        'error: this would remove the corpus "news" with 4 documents; '
-        "there is no terminal to ask on: give --yes to confirm\n"
-    )
-    news("corpus", "drop", "news", "--yes")
-    assert "no corpus" in news("corpus", "list").stderr
-
-
 def test_unknown(news: Textsim) -> None:
     for command in (["corpus", "show"], ["pairs"], ["clusters"], ["check"], ["corpus", "drop"]):
         result = news(*command, "newz", status=2)

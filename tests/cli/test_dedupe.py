@@ -335,11 +335,11 @@ def annotated(name: str) -> list[dict[str, Any]]:
     text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
     if "csv" not in name:
         return [json.loads(line) for line in text.splitlines()]
-    new = ("cluster", "size", "kept", "similarity")
-    return [
-        row | {column: json.loads(row[column] or "null") for column in new}
-        for row in csv.DictReader(io.StringIO(text))
-    ]
+    rows = [*csv.DictReader(io.StringIO(text))]
+    for row in rows:
+        for column in ("cluster", "size", "kept", "similarity"):
+            row[column] = json.loads(row[column] or "null")
+    return rows
 
 
 @pytest.mark.sampled

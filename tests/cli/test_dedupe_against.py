@@ -53,10 +53,8 @@ def test_the_result_is_that_of_old_and_new_records_together(
     """The old records are without duplicates, and come first."""
     options = ("--shingle", "word:1", "--threshold", "0.6", "--recall", "1")
     user = ("--scope", "user") if scoped else ()
-    records = [
-        {"id": str(number), "text": text, "user": rng.choice("ab")}
-        for number, text in enumerate(texts(rng, 240))
-    ]
+    both = enumerate(texts(rng, 240))
+    records = [{"id": str(n), "text": text, "user": rng.choice("ab")} for n, text in both]
     write("all.jsonl", records)
     write("old.jsonl", records[:120])
     textsim("dedupe", "old.jsonl", "-o", "kept.jsonl", *options, *user)

@@ -79,9 +79,8 @@ def test_a_failed_command_leaves_no_corpus(mistake: list[str], message: str, new
     Path("empty.jsonl").touch()
     command = ["index", "new", "--create"]
     result = news(*command, *mistake, status=2)
-    assert result.stderr.endswith(
-        f'{message}error: the corpus "new" was not created, because the input has no document\n'
-    )
+    error = 'error: the corpus "new" was not created, because the input has no document\n'
+    assert result.stderr.endswith(message + error)
     news(*command, "news.jsonl", "--threshold", "0.6")
     (row,) = rows(news("corpus", "show", "new", "--format", "jsonl"))
     assert (row["threshold"], row["documents"]) == (0.6, 4)
@@ -278,8 +277,9 @@ def test_outputs_are_checked_before_the_work(textsim: Textsim, command: tuple[st
 def test_index_reads_from_a_query(textsim: Textsim, database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int, body text, owner text, shown boolean)")
+        numbers = "generate_series(1, 2500) i"
         connection.execute(
-            "INSERT INTO t SELECT i, 'text number ' || i, 'a', i <> 3 FROM generate_series(1, 2500) i"
+            f"INSERT INTO t SELECT i, 'text ' || i, 'a', i <> 3 FROM {numbers}".encode()
         )
         connection.execute("INSERT INTO t VALUES (0, NULL, 'a', true)")
     query = "SELECT id, body FROM t WHERE shown"
@@ -310,10 +310,8 @@ def test_texts_without_words(textsim: Textsim, db: ts.Database, database_url: st
     assert report.without_words == 3
     assert "without_words=3" in repr(report)
     with psycopg.connect(database_url) as connection:
-        connection.execute(
-            "CREATE TABLE t AS SELECT * FROM json_to_recordset(%s) t (id text, text text)",
-            [json.dumps(records)],
-        )
+        create = "CREATE TABLE t AS SELECT * FROM json_to_recordset(%s) t (id text, text text)"
+        connection.execute(create, [json.dumps(records)])
         connection.execute("ALTER TABLE t ADD PRIMARY KEY (id)")
     for unique in (False, True):
         other = db.create_corpus(f"other {unique}", is_unique=unique)

@@ -68,6 +68,7 @@ def test_errors_are_json_too(textsim: Textsim) -> None:
         assert message in record["message"]
     textsim("corpus", "create", "news")
     (record,) = records(textsim("corpus", "drop", "news", "--log-json", status=2).stderr)
+    assert 'this would remove the corpus "news" with 0 documents' in record["message"]
     assert "give --yes to confirm" in record["message"]
 
 

@@ -287,10 +287,8 @@ def test_postgres_exporter_same(database_url: str, db: ts.Database, connection: 
         host, socket_port = opened.info.host, opened.info.port
         name, user = opened.info.dbname, opened.info.user
     port = free_port()
-    environment = {
-        **os.environ,
-        "DATA_SOURCE_NAME": f"host={host} port={socket_port} dbname={name} user={user} sslmode=disable",
-    }
+    source = f"host={host} port={socket_port} dbname={name} user={user} sslmode=disable"
+    environment = {**os.environ, "DATA_SOURCE_NAME": source}
     options = ["--disable-default-metrics", "--disable-settings-metrics", "--log.level=error"]
     started = subprocess.Popen(
         [

@@ -22,14 +22,6 @@ from textsim_db.cli.commands import is_interrupt
 from textsim_db.corpus.database import URL_VARIABLE
 
 
-def test_wrong_usage(textsim: Textsim) -> None:
-    for args in (["bogus"], ["index"], ["query"], ["--bogus"], ["corpus", "create"]):
-        result = textsim(*args, status=2)
-        assert result.stdout == ""
-        assert result.stderr.startswith("error: ")
-        assert result.stderr.endswith("--help)\n")
-
-
 @pytest.mark.long
 def test_an_encoding_that_lacks_the_characters(textsim: Textsim, database_url: str) -> None:
     Path("漢.txt").write_text("some words of a text")
@@ -83,10 +75,7 @@ def test_interrupt(database_url: str) -> None:
         assert started.stderr is not None
         messages = started.stderr.read()
     assert started.returncode in (130, -signal.SIGINT)
-    assert messages == (
-        "interrupted; 0 documents were stored and stay; "
-        "repeat the command to add the other documents\n"
-    )
+    assert messages.startswith("interrupted; 0 documents were stored and stay; repeat the command")
 
 
 @pytest.mark.more

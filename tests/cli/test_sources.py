@@ -147,10 +147,8 @@ def test_a_table_that_its_owner_cannot_index(
             assert len(news) == 3
             assert news.status().problems == []
     finally:
-        connection.execute(
-            f"REASSIGN OWNED BY {role} TO current_user; DROP OWNED BY {role}; "
-            f"DROP ROLE {role}".encode()
-        )
+        drop = f"DROP OWNED BY {role}; DROP ROLE {role}"
+        connection.execute(f"REASSIGN OWNED BY {role} TO current_user; {drop}".encode())
 
 
 def test_reconcile(textsim: Textsim, connection: Connection) -> None:

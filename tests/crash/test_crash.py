@@ -24,6 +24,5 @@ def test_five_kills_lose_double_and_damage_nothing(seed: int) -> None:
     for work in works:
         findings = work.findings
         print("\n".join(findings.problems[:20]))
-        assert (findings.lost, findings.duplicated, findings.problems) == (0, 0, []), (
-            f"{work.name}, --seed {seed}"
-        )
+        faults = (findings.lost, findings.duplicated, findings.problems)
+        assert faults == (0, 0, []), f"{work.name}, --seed {seed}"

@@ -115,11 +115,8 @@ def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> 
     for k in rng.sample(range(len(left)), min(4 * SAMPLE, len(left))):
         assert values[k] == reference.jaccard(sets[left[k]], sets[right[k]])
     threshold = rng.choice((0.1, 0.5, 0.8, 1.0))
-    expected = {
-        (int(a), int(b)): value
-        for a, b, value in zip(left, right, values, strict=True)
-        if value >= threshold
-    }
+    every = zip(left.tolist(), right.tolist(), values, strict=True)
+    expected = {(a, b): value for a, b, value in every if value >= threshold}
     found_links: dict[tuple[int, int], float] = {}
     for links in split_large_buckets.all_links(rows, Criterion(JACCARD, threshold)):
         for a, b, value in zip(*links, strict=True):

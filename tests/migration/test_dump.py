@@ -13,7 +13,7 @@ import pytest
 
 import textsim_db as ts
 from tests.conftest import open_server
-from tests.support.dumps import UTF8, answers, check, fill, run_command
+from tests.support.dumps import UTF8, answers, check, fill, programs, run_command
 from tests.support.roles import Stage, new_role, new_stage
 from tests.support.sampling import sample
 from tests.support.servers import (
@@ -26,14 +26,6 @@ from tests.support.servers import (
 )
 
 FORMATS = sample(["custom", "plain"], 2)
-
-
-def programs(server: Server) -> Path:
-    version = server.version().partition(".")[0]
-    folder = programs_of(int(version))
-    if folder is None or not (folder / "pg_dump").exists():
-        pytest.skip(f"needs pg_dump of PostgreSQL {version}")
-    return folder
 
 
 def dump_and_restore(folder: Path, source: str, target: str, form: str) -> None:

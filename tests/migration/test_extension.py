@@ -14,11 +14,10 @@ from psycopg import sql
 
 import textsim_db as ts
 from tests.support.catalog import CATALOG, assert_same_schemas, schema_catalog
-from tests.support.dumps import UTF8, check, fill, run_command
+from tests.support.dumps import UTF8, check, fill, programs, run_command
 from tests.support.extensible import Extensible
 from tests.support.released import Release, each_release
 from tests.support.roles import FOX, TEXTS, Stage, as_role, new_stage
-from tests.support.servers import Server, programs_of
 from tests.support.steps import LAST, MADE_UP, NEWER, later_step
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
@@ -26,17 +25,6 @@ from textsim_db.db.engine import open_engine
 pytestmark = pytest.mark.both_servers
 
 ROOT = Path(__file__).parents[2]
-NEWEST = 18
-
-
-def programs(server: Server) -> Path:
-    """Return the folder of a pg_dump of the server's version, or else of the next newer one."""
-    version = int(server.version().partition(".")[0])
-    for number in range(version, NEWEST + 1):
-        folder = programs_of(number)
-        if folder is not None and (folder / "pg_dump").exists():
-            return folder
-    pytest.skip(f"needs pg_dump of PostgreSQL {version} or newer")
 
 
 def extend(url: str) -> None:

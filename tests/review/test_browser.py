@@ -213,9 +213,8 @@ def test_pages_have_contrast_names_and_a_heading(
             if is_dark:  # headings and names are those of the light pages
                 continue
             assert len(browser.find_elements(By.TAG_NAME, "h1")) == 1
-            for control in browser.find_elements(
-                By.CSS_SELECTOR, "input:not([type=hidden]), select, textarea, button, a"
-            ):
+            controls = "input:not([type=hidden]), select, textarea, button, a"
+            for control in browser.find_elements(By.CSS_SELECTOR, controls):
                 is_named = bool(control.accessible_name) or not control.is_displayed()
                 assert is_named, (path, control.get_attribute("outerHTML"))
 

@@ -78,7 +78,7 @@ def test_pairs_near_threshold_are_kept(monkeypatch: pytest.MonkeyPatch, rng: ran
     rng.shuffle(pairs)
     expected = pairs_of(pairs).effect(0.3)
     monkeypatch.setattr(survey, "MOST_PAIRS", 50)
-    monkeypatch.setattr(survey, "_PART", 20)
+    monkeypatch.setattr(survey, "_LINKED_AT_ONCE", 20)
     found = pairs_of(pairs, 0.7)
     assert len(found.links.left) == 50
     assert len(found) == len(pairs)

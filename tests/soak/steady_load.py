@@ -180,9 +180,8 @@ def bytes_of_fresh_copy(connection: Connection) -> tuple[float, float]:
         "CREATE INDEX fresh_bucket ON fresh (bucket, document_id)"
     )
     sizes = "SELECT pg_relation_size('fresh')::float8 / n, pg_relation_size('fresh_bucket') / n "
-    ((table, index),) = connection.execute(
-        f"{sizes} FROM (SELECT count(*)::float8 FROM fresh) c (n)".encode()
-    ).fetchall()
+    query = f"{sizes} FROM (SELECT count(*)::float8 FROM fresh) c (n)"
+    ((table, index),) = connection.execute(query.encode()).fetchall()
     connection.execute("DROP TABLE fresh")
     return table, index
 
@@ -250,9 +249,8 @@ def measure(
         try:
             while time.monotonic() - start < seconds and not any(f.done() for f in futures):
                 time.sleep(interval)
-                ((connections, table, index, lag),) = connection.execute(
-                    MEASURED, [corpus.config.bands]
-                ).fetchall()
+                measured = connection.execute(MEASURED, [corpus.config.bands])
+                ((connections, table, index, lag),) = measured.fetchall()
                 calls: list[float] = []
                 for each in durations:
                     calls += [len(each) / interval, *np.percentile(each or [0.0], (50, 99))]

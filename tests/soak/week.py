@@ -270,10 +270,8 @@ def wait_until_current(week: Week) -> float:
 @contextmanager
 def busy(week: Week, seed: int) -> Iterator[None]:
     """Keep the workers running and write rows until the block ends."""
-    threads = [
-        threading.Thread(target=week.keep_workers),
-        threading.Thread(target=week.write_steadily, args=[seed]),
-    ]
+    writer = threading.Thread(target=week.write_steadily, args=[seed])
+    threads = [threading.Thread(target=week.keep_workers), writer]
     for thread in threads:
         thread.start()
     try:
@@ -307,9 +305,8 @@ def live(week: Week, seed: int) -> list[str]:
 def fill(week: Week) -> None:
     """Create the partitioned table and attach it."""
     with connect(week.url) as connection:
-        connection.execute(
-            "CREATE TABLE post (id bigint PRIMARY KEY, body text NOT NULL) PARTITION BY RANGE (id)"
-        )
+        columns = "(id bigint PRIMARY KEY, body text NOT NULL)"
+        connection.execute(f"CREATE TABLE post {columns} PARTITION BY RANGE (id)".encode())
         share = -(-week.rows // DAYS)
         for day in range(DAYS):
             connection.execute(

@@ -66,11 +66,7 @@ def test_results_agree(spark: Any, db: ts.Database, documents: Documents, settin
 @pytest.mark.parametrize("settings", GUARDS, ids=str)
 @pytest.mark.parametrize("limit", [2, 256])
 def test_siblings_are_pairs_and_in_no_cluster(
-    db: ts.Database,
-    rng: random.Random,
-    monkeypatch: pytest.MonkeyPatch,
-    settings: dict[str, Any],
-    limit: int,
+    db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch, settings: Any, limit: int
 ) -> None:
     for module in (split_large_buckets, bucket_pairs):
         for name in {"LARGE_BUCKET", "CROWDED_BUCKET", "MOST_MET"} & vars(module).keys():

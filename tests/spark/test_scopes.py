@@ -19,14 +19,7 @@ from textsim_db.cluster import split_large_buckets
 from textsim_db.compare import pair_counts
 from textsim_db.results import AddReport
 from textsim_db.settings.corpus_settings import CorpusSettings
-from textsim_db.spark import (
-    find_candidates,
-    read,
-    stage_2_edges,
-    stage_2_edges as components,
-    stage_3_results,
-    write,
-)
+from textsim_db.spark import find_candidates, read, stage_2_edges, stage_3_results, write
 from textsim_db.spark.write_corpus import survey
 
 pytestmark = pytest.mark.more
@@ -47,7 +40,7 @@ def test_large_buckets_keep_to_scopes(
     monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", rng.choice((2, 5)))
     monkeypatch.setattr(split_large_buckets, "MOST_MET", 0)
     monkeypatch.setattr(stage_2_edges, "LARGEST_COUNTED", rng.choice((2, 64)))
-    monkeypatch.setattr(components, "PARTITION_DOCUMENTS", rng.choice((20, 1000)))
+    monkeypatch.setattr(stage_2_edges, "PARTITION_DOCUMENTS", rng.choice((20, 1000)))
     monkeypatch.setattr(pair_counts, "PAIRS_AT_ONCE", rng.choice((3, 10_000)))
     config = CorpusSettings("word:2", THRESHOLD, recall, scoped=True).complete()
     documents = random_documents(rng.randrange(2**32), 400)
@@ -116,11 +109,9 @@ def test_a_scope_may_have_any_type(spark: SparkSession, db: ts.Database) -> None
     day = datetime.date(2026, 1, 31)
     data = [(i, "one text", 7 + i // 3, day, [min(i, 2)]) for i in (1, 2, 3)]
     df = spark.createDataFrame(data, "id int, text string, number long, day date, list array<int>")
-    for column, pairs in (
-        ("number", [("1", "2")]),
-        ("day", [("1", "2"), ("1", "3"), ("2", "3")]),
-        ("list", [("2", "3")]),
-    ):
+    everything = [("1", "2"), ("1", "3"), ("2", "3")]
+    expected = {"number": everything[:1], "day": everything, "list": everything[2:]}
+    for column, pairs in expected.items():
         found = find_candidates(df, scope=column)
         assert [(a, b) for a, b, _ in rows(found.pairs())] == pairs
     assert write(df, db.url, "c", scope="number", scoped=True).added == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -12,6 +13,7 @@ from psycopg import sql
 
 from tests.support.catalog import CATALOG, assert_same_schemas, fetch_sorted
 from tests.support.roles import FOX, RIGHTS, TEXTS, Stage
+from tests.support.servers import Server, programs_of
 from textsim_db.results import Member
 
 if TYPE_CHECKING:  # released versions run this module, too
@@ -43,6 +45,15 @@ ATTACHED: tuple[tuple[str, list[str], str, ModeName], ...] = (
 )
 OFFER = "Oak table for six people, two metres long, with a few scratches on one of its legs"
 NOTE = "00000000-0000-0000-0000-000000000001"
+
+
+def programs(server: Server) -> Path:
+    """Return the folder of a pg_dump of the server's version, or else of the next newer one."""
+    version = int(server.version().partition(".")[0])
+    for folder in map(programs_of, range(version, 19)):
+        if folder is not None and (folder / "pg_dump").exists():
+            return folder
+    pytest.skip(f"needs pg_dump of PostgreSQL {version} or newer")
 
 
 def run_command(*command: str) -> str:
@@ -189,10 +200,8 @@ def use_everything(stage: Stage) -> None:
 def keep_out(stage: Stage) -> None:
     """Assert that no writer adds a near-duplicate to the unique corpus."""
     twin = f"{OFFER} today"
-    for statement in (
-        f"SELECT textsim.add('unique', 'twin', '{twin}')",
-        f"INSERT INTO offer VALUES (2, '{twin}')",
-    ):
+    add = f"SELECT textsim.add('unique', 'twin', '{twin}')"
+    for statement in (add, f"INSERT INTO offer VALUES (2, '{twin}')"):
         with pytest.raises(psycopg.errors.UniqueViolation, match='unique corpus "unique"'):
             stage.run(stage.writer, statement)
     with stage.connect(stage.writer) as db:

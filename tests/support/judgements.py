@@ -122,11 +122,8 @@ def _kept(
         else:
             kept_of[key] = key
             members[key] = {}
-    return [
-        Cluster(tuple(sorted([kept, *links])), min(links.values()), kept)
-        for kept, links in members.items()
-        if links
-    ]
+    of = {kept: links for kept, links in members.items() if links}
+    return [Cluster(tuple(sorted([kept, *of[kept]])), min(of[kept].values()), kept) for kept in of]
 
 
 GivenPair = tuple[Any, Any, float]

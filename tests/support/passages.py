@@ -60,10 +60,8 @@ def maximal_runs(
         begun = places.get(tuple(document[start : start + least]))
         if begun is None:
             continue
-        length, place = max(
-            ((_common(text, place, document, start), place) for place in begun),
-            key=lambda run: run[0],
-        )
+        runs = ((_common(text, place, document, start), place) for place in begun)
+        length, place = max(runs, key=lambda run: run[0])
         if start + length <= last[0] + last[2]:
             continue
         is_repeated = last[:2] == (length, place) and start < last[0] + last[2]
@@ -83,11 +81,8 @@ def _common(text: list[str], place: int, document: list[str], start: int) -> int
 
 
 def expected(text: str, documents: dict[str, str], least: int = WORDS) -> list[Run]:
-    runs = [
-        (key, *run)
-        for key, document in documents.items()
-        for run in maximal_runs(text.split(), document.split(), least)
-    ]
+    own, split = text.split(), {key: document.split() for key, document in documents.items()}
+    runs = [(key, *run) for key in split for run in maximal_runs(own, split[key], least)]
     return sorted(runs, key=lambda run: (-run[1], run[0], run[3]))
 
 

@@ -88,9 +88,8 @@ class Server:
     def make_template(self) -> None:
         """Create the template, a database with the schema, if it does not exist. Tests clone it."""
         with psycopg.connect(self.url) as connection:
-            template = connection.execute(
-                "SELECT FROM pg_database WHERE datname = %s", [self.template]
-            ).fetchone()
+            query = "SELECT FROM pg_database WHERE datname = %s"
+            template = connection.execute(query, [self.template]).fetchone()
         if template is None:
             unfinished = f"{self.template}_new"
             self.drop(unfinished)
@@ -130,9 +129,8 @@ class Server:
     def drop_all(self) -> None:
         """Drop every database of this run."""
         with psycopg.connect(self.url) as connection:
-            rows = connection.execute(
-                "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [self.prefix]
-            ).fetchall()
+            query = "SELECT datname FROM pg_database WHERE starts_with(datname, %s)"
+            rows = connection.execute(query, [self.prefix]).fetchall()
         for (name,) in rows:
             self.drop(name)
 

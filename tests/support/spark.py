@@ -77,10 +77,11 @@ def frame(spark: SparkSession, documents: Documents, partitions: int = 2) -> Dat
 
 def rows(result: DataFrame) -> list[Any]:
     """Return the rows of a result in order; lists become tuples."""
-    return sorted(
-        tuple(tuple(value) if isinstance(value, list) else value for value in row)
-        for row in result.collect()
-    )
+
+    def as_tuple(value: Any) -> Any:
+        return tuple(map(as_tuple, value)) if isinstance(value, list | tuple) else value
+
+    return sorted(map(as_tuple, result.collect()))
 
 
 def near_duplicates(rng: random.Random, count: int, words: int = 60) -> Documents:

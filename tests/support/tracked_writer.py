@@ -54,10 +54,8 @@ class RandomWriter:
         else:
             for key in keys:
                 _, text, *scope = self._document(key)
-                self._connection.execute(
-                    "SELECT textsim.add(%s, %s, %s, %s)",
-                    [self._corpus.name, key, text, *(scope or [None])],
-                )
+                values = [self._corpus.name, key, text, *(scope or [None])]
+                self._connection.execute("SELECT textsim.add(%s, %s, %s, %s)", values)
             if way < 0.8:
                 # As index_pending does, which would update clusters too.
                 words = "CALL textsim._give_word_ids(%s, %s)"

@@ -260,11 +260,8 @@ def faults_of(db: ts.Database, connection: Connection, rng: random.Random) -> li
     ]
     for number, table in enumerate(TABLES):
         stored = dict(connection.execute(f"SELECT id::text, body FROM {table}".encode()).fetchall())
-        indexed = {
-            key: document.text
-            for key, document in documents.items()
-            if key.isdigit() and int(key) // 1000 == number
-        }
+        own = [key for key in documents if key.isdigit() and int(key) // 1000 == number]
+        indexed = {key: documents[key].text for key in own}
         if stored != indexed:
             faults.append(f"{table} differs from its documents: {stored.items() ^ indexed.items()}")
     return faults + _wrong_answers(db.corpus("c"), connection, documents, rng)

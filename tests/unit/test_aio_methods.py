@@ -20,11 +20,7 @@ Method = Any
 
 def public(cls: type) -> dict[str, Method]:
     """Return the public methods and properties of a class, by name."""
-    return {
-        name: getattr(cls, name)
-        for name in dir(cls)
-        if not name.startswith("_") and not hasattr(object, name)
-    }
+    return {name: getattr(cls, name) for name in dir(cls) if not name.startswith("_")}
 
 
 def pairs_of(

@@ -67,12 +67,11 @@ def test_marks_symbols_and_contractions_are_split(text: str, expected: list[str]
 
 
 def test_contractions_are_split_into_words() -> None:
-    assert [token.word for token in tokens("Don't go; it CAN'T be 漢字.")] == (
-        ["do", "not", "go", "it", "can", "not", "be", "漢", "字"]
-    )
-    assert [token.word for token in tokens("he paid in CA; wo liegt das")] == (
-        ["he", "paid", "in", "ca", "wo", "liegt", "das"]
-    )
+    for text, expected in (
+        ("Don't go; it CAN'T be 漢字.", "do not go it can not be 漢 字"),
+        ("he paid in CA; wo liegt das", "he paid in ca wo liegt das"),
+    ):
+        assert " ".join(token.word for token in tokens(text)) == expected
     for text in ("서울-부산 열차", "한국(서울)에서", "ሰላም-ዓለም", "abc漢字-กิ่งกข"):
         assert [token.word for token in tokens(text)] == words(text)
     assert tokens("") == []

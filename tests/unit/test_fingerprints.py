@@ -73,10 +73,10 @@ def by_reference(text: str, config: CorpusConfig, classes: dict[int, int]) -> li
 
 def random_texts(rng: random.Random) -> list[str]:
     texts = [GOLDEN_TEXT, "", "one", "again " * 100]
-    return texts + [
-        " ".join(f"w{rng.randrange(rng.choice((2, 10, 1000)))}" for _ in range(rng.randrange(90)))
-        for _ in range(60)
-    ]
+    for _ in range(60):
+        numbers = (rng.randrange(rng.choice((2, 10, 1000))) for _ in range(rng.randrange(90)))
+        texts.append(" ".join(f"w{number}" for number in numbers))
+    return texts
 
 
 def listed(classes: dict[int, int]) -> CommonValues:

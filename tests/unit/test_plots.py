@@ -52,11 +52,8 @@ def shown_labels(axis: Any) -> list[Any]:
     """Return the boxes of the labels of an axis that are inside of it."""
     low, high = sorted(axis.get_view_interval())
     ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
-    return [
-        tick.label1.get_window_extent()
-        for tick in ticks
-        if low <= tick.get_loc() <= high and tick.label1.get_text()
-    ]
+    labels = [tick.label1 for tick in ticks if low <= tick.get_loc() <= high]
+    return [label.get_window_extent() for label in labels if label.get_text()]
 
 
 @pytest.mark.parametrize("scale", sample([1, 40, 1_400, 17_000, 210_833, 31_415_926], 6))

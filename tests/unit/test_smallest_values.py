@@ -74,11 +74,8 @@ def test_the_fewest_rows_hold_for_every_size_of_the_other_document(threshold: fl
     largest = 60
     fewest = least_needed(np.arange(largest), threshold).tolist()
     for a in range(1, largest):
-        needed = [
-            reference.needed_rows(a, b, threshold)
-            for b in range(1, 4 * largest)
-            if min(a, b) / max(a, b) >= threshold
-        ]
+        others = [b for b in range(1, 4 * largest) if min(a, b) / max(a, b) >= threshold]
+        needed = [reference.needed_rows(a, b, threshold) for b in others]
         assert fewest[a] <= min([*needed, MOST_SHARED])
 
 
@@ -121,10 +118,8 @@ def missed(sets: Sets, threshold: float, asked: float, bits: int, rng: random.Ra
     """
     lefts, rights = [], []
     for common, only_left, only_right in sets:
-        values = [
-            rng.randrange(-(2 ** (bits - 1)), 2 ** (bits - 1))
-            for _ in range(sum((common, only_left, only_right)))
-        ]
+        count = sum((common, only_left, only_right))
+        values = [rng.getrandbits(bits) - 2 ** (bits - 1) for _ in range(count)]
         lefts.append(values[: common + only_left])
         rights.append(values[:common] + values[common + only_left :])
     stored, queries = signatures_of(lefts, threshold), signatures_of(rights, asked)
@@ -173,13 +168,7 @@ def test_ragged_arrays_can_be_cut_and_joined(rng: random.Random) -> None:
     rows = [[rng.randrange(9) for _ in range(rng.randrange(4))] for _ in range(30)]
     whole = Ragged(*ragged(rows))
     assert [whole.of(i).tolist() for i in range(30)] == rows
-    again = joined(
-        [
-            whole.consecutive(slice(0, 7)),
-            whole.consecutive(slice(7, 7)),
-            whole.consecutive(slice(7, 30)),
-        ]
-    )
+    again = joined([whole.consecutive(slice(*ends)) for ends in ((0, 7), (7, 7), (7, 30))])
     assert again.values.tolist() == whole.values.tolist()
     assert again.offsets.tolist() == whole.offsets.tolist()
     chosen = [rng.randrange(30) for _ in range(50)]
