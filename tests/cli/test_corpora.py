@@ -52,7 +52,7 @@ def scoped(textsim: Textsim) -> Textsim:
     return textsim
 
 
-def test_no_result_names_the_nearest_scope(
+def test_a_misspelt_scope_is_named_after_an_empty_result(
     scoped: Textsim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scoped("corpus", "create", "letters", "--scoped", "--passages", "6", "--recall", "1")

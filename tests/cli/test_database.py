@@ -76,7 +76,7 @@ def test_another_recipe_is_reported(news: Textsim, database_url: str) -> None:
 
 
 @pytest.mark.parametrize("command", [["corpus", "list"], ["status"], ["pending"], ["check"]])
-def test_a_dropped_corpus(
+def test_a_corpus_that_is_dropped_meanwhile(
     news: Textsim, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     news("corpus", "create", "gone")

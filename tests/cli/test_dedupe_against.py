@@ -155,7 +155,7 @@ def test_several_corpora_stand_and_a_record_without_text_stays(textsim: Textsim)
     assert '"text" is null' in result.stderr
 
 
-def test_an_expired_one_does_not_stand(
+def test_an_expired_document_does_not_stand(
     textsim: Textsim, db: ts.Database, connection: Connection
 ) -> None:
     write("old.jsonl", [{"id": "a", "text": NEWS["a"]}])

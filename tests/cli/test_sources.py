@@ -206,7 +206,7 @@ def test_a_worker_ends_cleanly(
 
 
 @pytest.mark.more
-def test_a_worker_ends_in_a_batch(
+def test_a_worker_ends_during_a_long_batch(
     database_url: str, textsim: Textsim, connection: Connection
 ) -> None:
     textsim("attach", "news", "article", "--create")

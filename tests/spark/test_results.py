@@ -109,7 +109,7 @@ def test_guards_agree(spark: Any, db: ts.Database, rng: random.Random, settings:
 
 
 @pytest.mark.parametrize("recall", sample([1, 0.95], 2))
-def test_copies_of_templates(
+def test_copies_and_templates_are_found_as_in_a_corpus(
     spark: Any, db: ts.Database, rng: random.Random, recall: float
 ) -> None:
     model = [f"common{i}" for i in range(60)]

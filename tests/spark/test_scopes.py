@@ -34,7 +34,7 @@ def scoped_frame(spark: SparkSession, documents: Sequence[Document]) -> DataFram
 
 
 @pytest.mark.parametrize("recall", [0.999, 1])
-def test_large_buckets_keep_to_scopes(
+def test_large_buckets_and_copies_stay_in_their_scope(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, recall: float
 ) -> None:
     monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", rng.choice((2, 5)))

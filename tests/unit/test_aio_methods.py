@@ -41,7 +41,7 @@ METHODS = [pair for classes in CLASSES for pair in pairs_of(*classes)]
 
 
 @pytest.mark.parametrize(("asynchronous", "synchronous", "renamed"), CLASSES)
-def test_methods_are_the_same(
+def test_no_method_is_missing_or_extra(
     asynchronous: type, synchronous: type, renamed: dict[str, str]
 ) -> None:
     assert public(asynchronous).keys() == public(synchronous).keys() | renamed.keys()

@@ -21,7 +21,7 @@ from textsim_db.results import Cluster
 @pytest.mark.sampled
 @pytest.mark.parametrize("linkage", ts.Linkage)
 @pytest.mark.parametrize("kind", [str, int])
-def test_clusters_of_random_pairs(
+def test_clusters_of_random_pairs_equal_brute_force(
     rng: random.Random, linkage: ts.Linkage, kind: Callable[[int], Any]
 ) -> None:
     for _ in range(100):
