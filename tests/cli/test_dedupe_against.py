@@ -121,10 +121,8 @@ def test_a_rerun_annotates_the_same(textsim: Textsim, db: ts.Database, rng: rand
     write("old.jsonl", records[:40])
     write("new.jsonl", records[40:])
     textsim("index", "known", "old.jsonl", "--create", *options)
-    arguments = [
-        *("--against", "known", "--add", "--annotate", "-o", "out.jsonl", "--keep-up-to", "2")
-    ]
-    textsim("dedupe", "new.jsonl", *arguments)
+    words = ["--against", "known", "--add", "--annotate", "-o", "out.jsonl", "--keep-up-to", "2"]
+    textsim("dedupe", "new.jsonl", *words)
     rows = read("out.jsonl")
     assert [row["id"] for row in rows] == [record["id"] for record in records[40:]]
     removed = [row for row in rows if not row["kept"]]
@@ -133,9 +131,9 @@ def test_a_rerun_annotates_the_same(textsim: Textsim, db: ts.Database, rng: rand
     kept_of = Counter(row["cluster"] for row in rows if row["kept"] and row["cluster"])
     assert max(kept_of.values()) == 2
     assert len(db.corpus("known")) == 40 + len(rows) - len(removed)
-    textsim("dedupe", "new.jsonl", *arguments)
+    textsim("dedupe", "new.jsonl", *words)
     assert read("out.jsonl") == rows
-    told = textsim("dedupe", "new.jsonl", *arguments[:-1], "3", status=2).stderr
+    told = textsim("dedupe", "new.jsonl", *words[:-1], "3", status=2).stderr
     assert "is of a run with other records or options" in told
 
 

@@ -58,9 +58,7 @@ def test_a_reader_checks_what_it_may_read(
         connection.execute(f"SELECT textsim.revoke_all('{role}')")
 
 
-def test_no_schema_and_another_schema(
-    textsim: Textsim, examine: Examine, connection: Connection
-) -> None:
+def test_no_or_another_schema(textsim: Textsim, examine: Examine, connection: Connection) -> None:
     connection.execute(NEWER.encode())
     found = examine(status=1)
     assert f"revision {MADE_UP}; this version" in _facts(found, "reachable", "fault")

@@ -69,9 +69,7 @@ def test_wrong_usage(textsim: Textsim, connection: Connection) -> None:
     assert 'is attached to corpus "news" already' in twice
 
 
-def test_a_mistake_leaves_no_corpus(
-    textsim: Textsim, connection: Connection, database_url: str
-) -> None:
+def test_no_corpus_by_mistake(textsim: Textsim, connection: Connection, database_url: str) -> None:
     for arguments, message in [
         (["artcle"], "there is no table 'artcle'"),
         (["article", "--key", "nr"], 'column "nr" does not exist'),

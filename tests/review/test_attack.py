@@ -96,20 +96,18 @@ def check(headers: Mapping[str, str], page: str) -> None:
         assert headers["x-content-type-options"] == "nosniff"
 
 
-ADDRESSES = [
-    *("/", "/pairs", "/pair?a=a&b=b", "/clusters", "/precision", "/static/review.css", "/effect")
-]
+PAGES = ["/", "/pairs", "/pair?a=a&b=b", "/clusters", "/precision", "/static/review.css", "/effect"]
 
 
 def test_the_token_alone_opens_the_pages(corpus: ts.Corpus, open_review: Open) -> None:
     client = open_review(corpus, enter=False)
-    for path in ADDRESSES:
+    for path in PAGES:
         assert client.get(path).status_code == 403
     for wrong in ("", "x", TOKEN[:-1], TOKEN + "x", "é", "%ff", f"x/{TOKEN}"):
         assert client.get(f"/{wrong}/").status_code == 403
     assert client.get(f"/{TOKEN}").status_code == client.get(f"/?token={TOKEN}").status_code == 403
     # A browser would send a cookie to the other servers of this machine, too.
-    for path in ADDRESSES:
+    for path in PAGES:
         shown = client.get(f"/{TOKEN}{path}")
         assert shown.status_code == (404 if path.startswith("/pair?") else 200)
         assert "set-cookie" not in shown.headers
@@ -132,7 +130,7 @@ def test_other_hosts_and_other_sites_are_refused(corpus: ts.Corpus, open_review:
 
 def test_every_response_forbids_foreign_content(corpus: ts.Corpus, open_review: Open) -> None:
     client = open_review(corpus)
-    responses = [client.get(path) for path in (*ADDRESSES, "/none", "/judge")]
+    responses = [client.get(path) for path in (*PAGES, "/none", "/judge")]
     responses += [client.get("/", headers={"host": "x"}), client.post("/judge?a=a")]
     for response in responses:
         policy = response.headers["content-security-policy"]

@@ -220,9 +220,7 @@ def test_pages_have_contrast_names_and_a_heading(
 
 
 @with_scripts
-def test_pages_fit_a_narrow_window(
-    browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str
-) -> None:
+def test_pages_fit_a_phone(browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str) -> None:
     for i in range(12):
         corpus.add(f"key-of-24-characters-{i:03}", f"{WORDS} {i}")
         corpus.judge("a", f"key-of-24-characters-{i:03}", "same" if i % 2 else "different")

@@ -101,9 +101,8 @@ def test_excerpts_end_at_word_borders(rng: random.Random) -> None:
     changed = [*words[:30], "changed", *words[31:]]
     a, b = (ShownText(" ".join(each), True) for each in (words, changed))
     parts = summary(a, b).excerpt
-    assert [change for change, _ in parts] == [
-        *(Change.SAME, Change.REMOVED, Change.ADDED, Change.SAME)
-    ]
+    changes = [change for change, _ in parts]
+    assert changes == [Change.SAME, Change.REMOVED, Change.ADDED, Change.SAME]
     assert parts[0][1].startswith("… ")
     assert parts[3][1].endswith(" …")
     shown = [word for _, part in parts for word in part.split() if word != "…"]

@@ -66,9 +66,8 @@ def fill(stage: Stage) -> None:
     """Create documents of all origins, pending changes, and one change that is set aside."""
     stage.run(stage.owner, f"GRANT CREATE ON DATABASE {dbname(stage.url)} TO PUBLIC")
     stage.run(stage.writer, *TABLES)
-    stage.run(
-        stage.writer, f"INSERT INTO article SELECT i, '{FOX} ' || i FROM generate_series(1, 9) i"
-    )
+    rows = f"SELECT i, '{FOX} ' || i FROM generate_series(1, 9) i"
+    stage.run(stage.writer, f"INSERT INTO article {rows}")
     with stage.connect(stage.owner) as db:
         db.create_corpus("gone").add_many(TEXTS)
         db.corpus("gone").judge("a", "b", "same")

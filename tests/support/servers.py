@@ -31,6 +31,7 @@ LOCALE_VARIABLE = "TEXTSIM_TEST_LOCALE"
 UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 EMBEDDED_VERSIONS = (16, 18)
 SYSTEM_PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+INITDB = ("-N", "-E", "UTF8", "-U", "postgres", "-A", "trust")
 START_SECONDS = 60.0
 MEMORY_BYTES = 6 << 30
 """Free memory that a server of a whole test run may need for its files."""
@@ -196,7 +197,7 @@ def run_server(programs: Path, folder: Path, *settings: str) -> Iterator[str]:
     All other settings are those of initdb, as on most servers of users: JIT is on. The path of the
     folder must be short enough for a socket.
     """
-    _make_data(folder, programs / "initdb", "-N", "-E", "UTF8", "-U", "postgres", "-A", "trust")
+    _make_data(folder, programs / "initdb", *INITDB)
     with run_data(programs, folder, *settings) as url:
         yield url
 
@@ -230,12 +231,10 @@ def run_upgraded(old: Path, server: str, programs: Path, folder: Path) -> Iterat
 
 
 def _upgrade_data(old: Path, programs: Path, old_folder: Path, folder: Path) -> None:
-    initdb: list[str | Path] = [
-        *(programs / "initdb", "-N", "-E", "UTF8", "-U", "postgres", "-A", "trust")
-    ]
     # Since version 18 initdb switches checksums on, and both servers must have them or not.
     has_option = "--no-data-checksums" in run_program(programs / "initdb", "--help")
-    _make_data(folder, *initdb, *(["--no-data-checksums"] if has_option else []))
+    checksums = ["--no-data-checksums"] if has_option else []
+    _make_data(folder, programs / "initdb", *INITDB, *checksums)
     folders: list[str | Path] = ["-b", old, "-d", old_folder / "data", "-B", programs, "-D"]
     options = ["--no-sync", "-U", "postgres", *folders, folder / "data"]
     run_program(programs / "pg_upgrade", *options, folder=folder / "data")

@@ -12,7 +12,6 @@ from textsim_db.db.binary_format import array, dump_array, load_int4_array, load
 from textsim_db.sketch.ragged import of_rows
 from textsim_db.write.band_rows import band_rows
 
-SMALL = [0, 1, -1, 2**15 - 1, -(2**15), 255, 256, -256]
 EXTREMES = [0, 1, -1, 2**31 - 1, -(2**31), 255, 256, 65536, -256]
 
 
