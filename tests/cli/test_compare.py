@@ -34,10 +34,8 @@ def test_files(textsim: Textsim, tmp_path: Path) -> None:
     assert "differ only in symbols" in result.stderr
     assert "there is no such file" in textsim("compare", str(old), "nothing", status=2).stderr
     old.write_bytes(b"\xff")
-    assert (
-        "not UTF-8: byte 0xff at offset 0; convert it to UTF-8"
-        in textsim("compare", str(old), str(new), status=2).stderr
-    )
+    told = textsim("compare", str(old), str(new), status=2).stderr
+    assert "not UTF-8: byte 0xff at offset 0; convert it to UTF-8" in told
     wrong = textsim("compare", "a", "b", "--html", str(tmp_path / "no" / "page"), status=2)
     assert "cannot be written" in wrong.stderr
 
@@ -92,9 +90,8 @@ def test_keys(textsim: Textsim, database_url: str) -> None:
         expected = ts.explain("Pay 5 euro on Monday", "Pay 6 euro on Friday", "char:5")
         assert found.measures == expected.measures
         assert found.distinctions == ["dates", "numbers"]
-        signatures = [
-            sketch_texts.signature(f"Pay {euro} euro on {day}", corpus.config) for euro, day in DAYS
-        ]
+        said = (f"Pay {euro} euro on {day}" for euro, day in DAYS)
+        signatures = [sketch_texts.signature(text, corpus.config) for text in said]
         assert found.estimate == signature_estimate(*signatures)
         assert set(corpus.explain("c", "c").measures.values()) == {0.0, 90.0}
         with pytest.raises(ts.DocumentNotFound, match='has no document "d"'):

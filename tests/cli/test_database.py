@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-import textsim_db
+import textsim_db as ts
 from tests.support.commands import Textsim, rows
 from tests.support.connections import Connection
 from textsim_db.cli import app
@@ -33,7 +33,7 @@ def test_check(news: Textsim, database_url: str) -> None:
 
 
 def test_many_problems_are_grouped_and_the_remedy_fits_the_corpus(
-    textsim: Textsim, db: textsim_db.Database, connection: Connection
+    textsim: Textsim, db: ts.Database, connection: Connection
 ) -> None:
     plain, tabled = db.create_corpus("a plain one"), db.create_corpus("tabled")
     plain.add_many((f"d{i}", f"some words and the number {i}") for i in range(1500))
@@ -56,11 +56,8 @@ def test_many_problems_are_grouped_and_the_remedy_fits_the_corpus(
         ("tabled", "guard", "3"),
         ("tabled", "shingle count", "5, such as"),
     ]
-    remedies = {
-        "a plain one": "textsim rebuild 'a plain one'",
-        "tabled": "textsim reconcile tabled;",
-    }
-    assert all(row[-1].startswith(remedies[row[0]]) for row in cells)
+    remedies = {"a plain one": "rebuild 'a plain one'", "tabled": "reconcile tabled;"}
+    assert all(row[-1].startswith(f"textsim {remedies[row[0]]}") for row in cells)
     assert "reconcile 'a plain one'" not in result.stdout
     assert result.stderr.endswith("textsim check --format jsonl lists each problem\n")
     assert len(rows(textsim("check", "--format", "jsonl", status=1))) == 1508
@@ -83,15 +80,15 @@ def test_a_corpus_that_is_dropped_meanwhile(
     news: Textsim, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     news("corpus", "create", "gone")
-    original = textsim_db.Database.corpora
+    original = ts.Database.corpora
 
-    def corpora(db: textsim_db.Database) -> dict[str, CorpusSummary]:
+    def corpora(db: ts.Database) -> dict[str, CorpusSummary]:
         names = original(db)
         if "gone" in names:
             db.drop_corpus("gone")
         return names
 
-    monkeypatch.setattr(textsim_db.Database, "corpora", corpora)
+    monkeypatch.setattr(ts.Database, "corpora", corpora)
     assert "gone" not in news(*command).output
     assert news("corpus", "list", "--format", "csv").stdout.count("\n") == 2
 

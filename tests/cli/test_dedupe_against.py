@@ -53,10 +53,8 @@ def test_the_result_is_that_of_old_and_new_records_together(
     """The old records are without duplicates, and come first."""
     options = ("--shingle", "word:1", "--threshold", "0.6", "--recall", "1")
     user = ("--scope", "user") if scoped else ()
-    records = [
-        {"id": str(number), "text": text, "user": rng.choice("ab")}
-        for number, text in enumerate(texts(rng, 240))
-    ]
+    both = enumerate(texts(rng, 240))
+    records = [{"id": str(n), "text": text, "user": rng.choice("ab")} for n, text in both]
     write("all.jsonl", records)
     write("old.jsonl", records[:120])
     textsim("dedupe", "old.jsonl", "-o", "kept.jsonl", *options, *user)
@@ -93,22 +91,11 @@ def test_ten_weeks_have_the_sizes_of_one_run(
 ) -> None:
     """Keys are in the order of the records, so that ties go to the same document."""
     user = ("--scope", "user") if rng.random() < 0.5 else ()
-    options: tuple[str, ...] = (
-        "--threshold",
-        rng.choice(["0.5", "0.7"]),
-        "--recall",
-        recall,
-        "--shingle",
-        "word:1",
-    )
-    options += ("--guard", "numbers") if rng.random() < 0.5 else ()
+    options = ["--threshold", rng.choice(["0.5", "0.7"]), "--recall", recall, "--shingle", "word:1"]
+    options += ["--guard", "numbers"] if rng.random() < 0.5 else []
     records = [
-        {
-            "id": f"{number:03d}",
-            "text": text + rng.choice(["", " 7", " 8"]),
-            "user": rng.choice("ab"),
-        }
-        for number, text in enumerate(["", *texts(rng, 300)])
+        {"id": f"{n:03d}", "text": text + rng.choice(["", " 7", " 8"]), "user": rng.choice("ab")}
+        for n, text in enumerate(["", *texts(rng, 300)])
     ]
     textsim("corpus", "create", "known", *options, *(["--scoped"] if user else []))
     weeks: list[str] = []
@@ -128,25 +115,14 @@ def test_ten_weeks_have_the_sizes_of_one_run(
     assert db.corpus("known").check() == []
 
 
-def test_annotations_are_the_same_after_a_kill(
-    textsim: Textsim, db: ts.Database, rng: random.Random
-) -> None:
+def test_a_rerun_annotates_the_same(textsim: Textsim, db: ts.Database, rng: random.Random) -> None:
     options = ("--shingle", "word:1", "--threshold", "0.6")
     records = [{"id": str(n), "text": text} for n, text in enumerate(texts(rng, 120))]
     write("old.jsonl", records[:40])
     write("new.jsonl", records[40:])
     textsim("index", "known", "old.jsonl", "--create", *options)
-    arguments = [
-        "--against",
-        "known",
-        "--add",
-        "--annotate",
-        "-o",
-        "out.jsonl",
-        "--keep-up-to",
-        "2",
-    ]
-    textsim("dedupe", "new.jsonl", *arguments)
+    words = ["--against", "known", "--add", "--annotate", "-o", "out.jsonl", "--keep-up-to", "2"]
+    textsim("dedupe", "new.jsonl", *words)
     rows = read("out.jsonl")
     assert [row["id"] for row in rows] == [record["id"] for record in records[40:]]
     removed = [row for row in rows if not row["kept"]]
@@ -155,9 +131,9 @@ def test_annotations_are_the_same_after_a_kill(
     kept_of = Counter(row["cluster"] for row in rows if row["kept"] and row["cluster"])
     assert max(kept_of.values()) == 2
     assert len(db.corpus("known")) == 40 + len(rows) - len(removed)
-    textsim("dedupe", "new.jsonl", *arguments)
+    textsim("dedupe", "new.jsonl", *words)
     assert read("out.jsonl") == rows
-    told = textsim("dedupe", "new.jsonl", *arguments[:-1], "3", status=2).stderr
+    told = textsim("dedupe", "new.jsonl", *words[:-1], "3", status=2).stderr
     assert "is of a run with other records or options" in told
 
 
@@ -198,9 +174,7 @@ def test_an_expired_document_does_not_stand(
         (("--add",), "it needs a file for --output or --report"),
     ],
 )
-def test_other_options_are_refused(
-    textsim: Textsim, arguments: tuple[str, ...], message: str
-) -> None:
+def test_options_are_refused(textsim: Textsim, arguments: tuple[str, ...], message: str) -> None:
     write("new.jsonl", [{"id": key, "text": text, "user": 1} for key, text in NEWS.items()])
     textsim("index", "news", "new.jsonl", "--create")
     result = textsim("dedupe", "new.jsonl", "-o", "-", "--against", "news", *arguments, status=2)
@@ -310,27 +284,16 @@ def test_judgements_decide_between_records_and_documents(textsim: Textsim, db: t
         for cluster in read("report.jsonl")
         for record in cluster["removed"]
     }
-    assert removed == {
-        "y": ("drill", 1.0),
-        "z": ("drill", 1.0),
-        "w": ("drill", 1.0),
-        "v": ("hose", 1.0),
-    }
+    assert removed == dict.fromkeys("yzw", ("drill", 1.0)) | {"v": ("hose", 1.0)}
     frame = pl.DataFrame(records)
     unique, report = ts.dedupe_frame(frame, "text", "id", against=corpus)
     assert unique["id"].to_list() == ["x", "q"]
     assert {row.key: (row.document, row.similarity) for row in report.removed} == removed
 
     # A file comes before the corpus, and may name a document of it.
-    write(
-        "judged.jsonl",
-        [
-            {"a": "x", "b": "hose", "verdict": "unsure"},
-            {"a": "v", "b": "hose", "verdict": "different"},
-            {"a": "v", "b": "other hose", "verdict": "different"},
-            {"a": "q", "b": "drill", "verdict": "same"},
-        ],
-    )
+    verdicts = [("x", "hose", "unsure"), ("v", "hose", "different")]
+    verdicts += [("v", "other hose", "different"), ("q", "drill", "same")]
+    write("judged.jsonl", [dict(zip(("a", "b", "verdict"), v, strict=True)) for v in verdicts])
     textsim("dedupe", "new.jsonl", *arguments, "--judgements", "judged.jsonl")
     assert [record["id"] for record in read("out.jsonl")] == ["v"]
 

@@ -43,11 +43,8 @@ def read(html: str) -> Html:
 
 
 def numbers(page: Html) -> dict[str, int]:
-    return {
-        name: int(n.replace(",", ""))
-        for name, n, *_ in page.rows
-        if n[:1].isdigit() and "." not in n
-    }
+    rows = (row for row in page.rows if row[1][:1].isdigit() and "." not in row[1])
+    return {name: int(n.replace(",", "")) for name, n, *_ in rows}
 
 
 def test_the_numbers_are_those_of_the_other_report(textsim: Textsim, rng: random.Random) -> None:
@@ -62,11 +59,8 @@ def test_the_numbers_are_those_of_the_other_report(textsim: Textsim, rng: random
     page = read(Path("r.html").read_text("utf-8"))
     shown = numbers(page)
     assert f"1,000 documents: {shown['kept']:,} kept, {len(removed):,} removed" in result.stderr
-    assert (shown["records"], shown["removed"], shown["clusters"]) == (
-        1000,
-        len(removed),
-        len(clusters),
-    )
+    assert (shown["records"], shown["removed"]) == (1000, len(removed))
+    assert shown["clusters"] == len(clusters)
     for low in range(10):
         pairs = sum(low / 10 <= similarity < (low + 1) / 10 for similarity in removed)
         assert shown.get(f"0.{low} to below {(low + 1) / 10:g}", 0) == pairs
@@ -77,13 +71,12 @@ def test_the_numbers_are_those_of_the_other_report(textsim: Textsim, rng: random
 
 
 def test_the_same_run_writes_the_same_page(textsim: Textsim) -> None:
-    Path("in.jsonl").write_bytes(
-        as_jsonl([{"id": i, "text": f"{WORDS} {'x ' * (i % 5)}"} for i in range(50)])
-    )
+    records = [{"id": i, "text": f"{WORDS} {'x ' * (i % 5)}"} for i in range(50)]
+    Path("in.jsonl").write_bytes(as_jsonl(records))
     pages = []
     for kind in ("csv", "jsonl"):  # a conversion surveys the records while they are read
         textsim(
-            "dedupe", "in.jsonl", "-o", f"out.{kind}", "--report", "r.html", "--threshold", "0.5"
+            *["dedupe", "in.jsonl", "--report", "r.html", "--threshold", "0.5", "-o"], f"out.{kind}"
         )
         pages.append(Path("r.html").read_bytes())
     assert pages[0] == pages[1]
@@ -128,9 +121,8 @@ def test_documents_of_a_corpus_stand(textsim: Textsim, db: ts.Database) -> None:
 
 
 def test_the_reports_name_what_stays_beside_the_kept_record(textsim: Textsim) -> None:
-    Path("in.jsonl").write_bytes(
-        as_jsonl([{"id": f"<{i}>", "text": f"{WORDS} {'x ' * i}"} for i in range(20)])
-    )
+    records = [{"id": f"<{i}>", "text": f"{WORDS} {'x ' * i}"} for i in range(20)]
+    Path("in.jsonl").write_bytes(as_jsonl(records))
     options = ("--threshold", "0.5", "--shingle", "char:3", "--keep-up-to", "14")
     for report in ("r.html", "r.jsonl"):
         textsim("dedupe", "in.jsonl", "--report", report, *options)
@@ -147,15 +139,10 @@ def test_the_page_says_what_was_compared(textsim: Textsim, db: ts.Database) -> N
     Path("words").mkdir()
     Path("words/stop.txt").write_text("\n".join(f"the{chr(97 + i)}" for i in range(25)))
     Path("words/guard.txt").write_text("<red>\nblue\n")
-    options: tuple[str, ...] = (
-        "--guard",
-        "numbers,words",
-        "--guard-words",
-        "words/guard.txt",
-        "--shingle",
-        "char:5",
-    )
-    options += ("--stop-words", "words/stop.txt", "--scope", "x", "--scope", "<y>", "--recall", "1")
+    options = [
+        *("--guard", "numbers,words", "--guard-words", "words/guard.txt", "--shingle", "char:5")
+    ]
+    options += ["--stop-words", "words/stop.txt", "--scope", "x", "--scope", "<y>", "--recall", "1"]
     textsim("dedupe", "in.jsonl", "--report", "r.html", *options)
     rows = [row[:2] for row in read(Path("r.html").read_text("utf-8")).rows]
     for expected in [
@@ -184,9 +171,7 @@ def made_page(removals: list[Removal], texts: list[str]) -> str:
 
 
 @pytest.mark.more
-def test_a_page_of_20_000_removals_is_small_and_names_what_it_leaves_out(
-    rng: random.Random,
-) -> None:
+def test_a_page_of_20_000_removals_is_small_and_says_what_it_leaves_out(rng: random.Random) -> None:
     kept = 4_000
     texts = [f"{WORDS} {i}" for i in range(kept + 20_000)]
     removals = [

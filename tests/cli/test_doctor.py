@@ -20,9 +20,11 @@ from textsim_db.cli import doctor
 from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.db import embedded_server
 
+Examine = Callable[..., dict[str, Any]]
+
 
 @pytest.fixture
-def examine(textsim: Textsim) -> Callable[..., dict[str, Any]]:
+def examine(textsim: Textsim) -> Examine:
     """Run textsim doctor --json and return what it prints."""
 
     def run(*args: str, status: int = 0) -> dict[str, Any]:
@@ -35,9 +37,8 @@ def examine(textsim: Textsim) -> Callable[..., dict[str, Any]]:
 
 
 def _facts(found: dict[str, Any], section: str, level: str) -> str:
-    return "\n".join(
-        f"{each['fact']} | {each['remedy']}" for each in found[section] if each["level"] == level
-    )
+    facts = (each for each in found[section] if each["level"] == level)
+    return "\n".join(f"{each['fact']} | {each['remedy']}" for each in facts)
 
 
 def test_a_reader_checks_what_it_may_read(
@@ -57,9 +58,7 @@ def test_a_reader_checks_what_it_may_read(
         connection.execute(f"SELECT textsim.revoke_all('{role}')")
 
 
-def test_no_schema_and_another_schema(
-    textsim: Textsim, examine: Callable[..., dict[str, Any]], connection: Connection
-) -> None:
+def test_no_or_another_schema(textsim: Textsim, examine: Examine, connection: Connection) -> None:
     connection.execute(NEWER.encode())
     found = examine(status=1)
     assert f"revision {MADE_UP}; this version" in _facts(found, "reachable", "fault")
@@ -70,10 +69,7 @@ def test_no_schema_and_another_schema(
 
 
 def test_the_rights_of_a_role(
-    examine: Callable[..., dict[str, Any]],
-    server: Server,
-    connection: Connection,
-    database_url: str,
+    examine: Examine, server: Server, connection: Connection, database_url: str
 ) -> None:
     with new_role(server, f"reader_{random.randrange(10**9)}") as role:
         address = as_role(database_url, role)
@@ -99,7 +95,7 @@ def test_the_rights_of_a_role(
         "mysql://user:secret@127.0.0.1/name",
     ],
 )
-def test_no_server_at_an_address(examine: Callable[..., dict[str, Any]], address: str) -> None:
+def test_no_server_at_an_address(examine: Examine, address: str) -> None:
     found = examine("--database-url", address, status=2)
     assert "--database-url" in _facts(found, "reachable", "fault")
     assert "secret" not in json.dumps(found)
@@ -134,9 +130,7 @@ def test_the_embedded_server_runs_without_a_schema(no_address: Path) -> None:
     assert report.status == 0
 
 
-def test_no_address_and_no_embedded_server(
-    no_address: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_address_and_no_embedded(no_address: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded_server, "is_installed", lambda: False)
     report = doctor.examine(None)
     assert report.status == 2

@@ -15,17 +15,14 @@ import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.records import ids_of
 
-TEXTS = [
-    f"the quick brown fox number {i % 5} jumps over the lazy dog near a river" for i in range(10)
-]
+TEXTS = [f"the quick brown fox number {i % 5} jumps over a lazy dog by a river" for i in range(10)]
 AUTHORS = ["René Dubois", "Zoë Müller", "Anna"]
 KEPT = [0, 1, 2, 3, 4]
 
 
 def rows_of(texts: list[str], authors: list[str]) -> list[dict[str, object]]:
-    return [
-        {"id": i, "text": text, "author": authors[i % len(authors)]} for i, text in enumerate(texts)
-    ]
+    author = [authors[i % len(authors)] for i in range(len(texts))]
+    return [{"id": i, "text": text, "author": author[i]} for i, text in enumerate(texts)]
 
 
 def written(kind: str, rows: list[dict[str, object]], encoding: str) -> bytes:
@@ -33,19 +30,15 @@ def written(kind: str, rows: list[dict[str, object]], encoding: str) -> bytes:
         lines = (json.dumps(row, ensure_ascii=False) for row in rows)
         return "".join(f"{line}\n" for line in lines).encode(encoding)
     file = io.StringIO()
-    separator = {"csv": ",", "tsv": "\t"}[kind]
-    writer = csv.DictWriter(
-        file, ["id", "text", "author"], delimiter=separator, lineterminator="\n"
-    )
+    mark = {"csv": ",", "tsv": "\t"}[kind]
+    writer = csv.DictWriter(file, ["id", "text", "author"], delimiter=mark, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return file.getvalue().encode(encoding)
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "tsv"])
-def test_a_faulty_byte_in_a_column_that_nobody_reads_stops_nothing(
-    textsim: Textsim, db: ts.Database, kind: str
-) -> None:
+def test_a_faulty_byte_nobody_reads_is_kept(textsim: Textsim, db: ts.Database, kind: str) -> None:
     rows = rows_of(TEXTS, AUTHORS)
     content = written(kind, rows, "latin-1")
     Path(f"in.{kind}").write_bytes(content)
@@ -66,9 +59,7 @@ def test_a_faulty_byte_in_a_column_that_nobody_reads_stops_nothing(
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "tsv"])
-def test_records_that_are_not_utf8_are_one_line_with_the_way_out(
-    textsim: Textsim, kind: str
-) -> None:
+def test_records_not_in_utf8_are_one_line_with_the_way_out(textsim: Textsim, kind: str) -> None:
     texts = [f"{'caffè ' * (i % 2)}{text}" for i, text in enumerate(TEXTS)]
     Path(f"in.{kind}").write_bytes(written(kind, rows_of(texts, ["Anna"]), "cp1252"))
     told = textsim("dedupe", f"in.{kind}", "-o", f"out.{kind}", status=1).stderr
@@ -82,9 +73,7 @@ def test_records_that_are_not_utf8_are_one_line_with_the_way_out(
 
 @pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-16", "utf-16-le", "shift_jis"])
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "tsv"])
-def test_a_file_in_another_encoding_is_read(
-    textsim: Textsim, db: ts.Database, kind: str, encoding: str
-) -> None:
+def test_encodings_are_read(textsim: Textsim, db: ts.Database, kind: str, encoding: str) -> None:
     accent = "カ" if encoding == "shift_jis" else "ñ"
     rows = rows_of([f"{text} {accent}" for text in TEXTS], [accent])
     Path(f"in.{kind}").write_bytes(written(kind, rows, encoding))
@@ -106,10 +95,8 @@ def test_packed_and_piped_files_have_an_encoding_too(textsim: Textsim) -> None:
     told = textsim("dedupe", "in.csv.gz", "-o", "-", "--encoding", "klingon", status=2).stderr
     assert '"klingon" is no encoding of texts; expected one such as cp1252' in told
     for wrong in ("base64", "rot13"):
-        assert (
-            "is no encoding"
-            in textsim("dedupe", "in.csv.gz", "-o", "-", "--encoding", wrong, status=2).stderr
-        )
+        told = textsim("dedupe", "in.csv.gz", "-o", "-", "--encoding", wrong, status=2).stderr
+        assert "is no encoding" in told
 
 
 def test_no_byte_is_lost_or_invented(textsim: Textsim, rng: random.Random) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,29 +17,11 @@ from tests.support.sampling import sample
 
 TEXT = "the quick brown fox jumps over the lazy dog near the river bank"
 NAMES = [
-    "'; DROP TABLE textsim.corpus; --",
-    'x"; DROP SCHEMA textsim CASCADE; --',
-    "100%",
-    "%s %(x)s %% %I %1$s",
-    "{0} {document} {band!r} {{",
-    "$$ $body$ $1 :name ?",
-    "\\ \\' \\x41 E'\\n'",
-    "line\nbreak\r\ttab",
-    "\u202egnp.txt\u2066",
-    "\x1b[31mred\x1b[0m \x07",
-    "[red]markup[/red] [link=x]",
-    "-rf",
-    "--help",
-    "select",
-    "user",
-    "null",
-    "é" * 40,
-    "漢字🙂ﬁ",
-    " ",
-    "textsim.corpus",
-    "a.b.c",
-    "../../etc/passwd",
-    "=1+1",
+    *("'; DROP TABLE textsim.corpus; --", 'x"; DROP SCHEMA textsim CASCADE; --', "100%"),
+    *("%s %(x)s %% %I %1$s", "{0} {document} {band!r} {{", "$$ $body$ $1 :name ?"),
+    *("\\ \\' \\x41 E'\\n'", "line\nbreak\r\ttab", "\u202egnp.txt\u2066"),
+    *("\x1b[31mred\x1b[0m \x07", "[red]markup[/red] [link=x]", "-rf", "--help", "select", "user"),
+    *("null", "é" * 40, "漢字🙂ﬁ", " ", "textsim.corpus", "a.b.c", "../../etc/passwd", "=1+1"),
 ]
 
 
@@ -50,9 +33,7 @@ def lines(result: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sample((name for name in NAMES if name.strip()), 12))
-def test_corpora_and_keys(
-    textsim: Textsim, database_url: str, name: str, rng: random.Random
-) -> None:
+def test_corpora_keys(textsim: Textsim, database_url: str, name: str, rng: random.Random) -> None:
     documents = [{"id": key, "text": f"{TEXT} {i}"} for i, key in enumerate(NAMES)]
     Path("in.jsonl").write_text("".join(json.dumps(d) + "\n" for d in documents))
     textsim("corpus", "create", "--shingle", "word:1", "--threshold", "0.5", "--", name)
@@ -89,13 +70,9 @@ def test_impossible_names_of_tables(textsim: Textsim, database_url: str) -> None
         connection.execute("CREATE TABLE x (id integer PRIMARY KEY, text text)")
         connection.execute("INSERT INTO x VALUES (1, 'a text'), (2, 'another')")
     textsim("corpus", "create", "news")
-    for command in (
-        command
-        for name in names
-        for command in (("attach", "--", "news", name), ("detach", "--", "news", name))
-    ):
-        messages = lines(textsim(*command, status=2))
-        assert any(message.startswith("error: ") for message in messages), command
+    for name, command in product(names, ("attach", "detach")):
+        messages = lines(textsim(command, "--", "news", name, status=2))
+        assert any(message.startswith("error: ") for message in messages), (command, name)
         assert "Traceback" not in "".join(messages)
     with psycopg.connect(database_url) as connection:
         assert connection.execute("SELECT count(*) FROM x").fetchone() == (2,)

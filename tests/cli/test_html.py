@@ -14,17 +14,10 @@ from tests.support.connections import Connection
 from tests.support.records import as_jsonl
 
 WITH_HTML = [
-    "Baker &amp; Sons&#39; guide &ndash; 5 &lt; 7",
-    "a guide&#x2019;s walk",
-    "a guide<br>to walk",
-    "<P class='x'>a guide</P>",
+    *("Baker &amp; Sons&#39; guide &ndash; 5 &lt; 7", "a guide&#x2019;s walk"),
+    *("a guide<br>to walk", "<P class='x'>a guide</P>"),
 ]
-PLAIN = [
-    "Baker & Sons' guide – 5 < 7",
-    "R&D, if x < y and y > z",
-    "list<int> & map<b2>",
-    "&#;",
-]
+PLAIN = ["Baker & Sons' guide – 5 < 7", "R&D, if x < y and y > z", "list<int> & map<b2>", "&#;"]
 
 
 @pytest.mark.parametrize("text", WITH_HTML + PLAIN)
@@ -43,18 +36,8 @@ def test_sql_and_python_decode_alike(connection: Connection) -> None:
     )
     connection.execute(code.partition("\nSELECT without_html")[0].encode())
     numbers = (f"&#{n}; &#x{n:x}; &#X{n:X};" for n in (39, 160, 8217, 128512, 300_000))
-    for text in [
-        *WITH_HTML,
-        *PLAIN,
-        *numbers,
-        "",
-        "&",
-        "&amp;amp;",
-        "amp;",
-        "&amp",
-        "a&b;c",
-        "&#39;&#39;",
-    ]:
+    others = ("", "&", "&amp;amp;", "amp;", "&amp", "a&b;c", "&#39;&#39;")
+    for text in [*WITH_HTML, *PLAIN, *numbers, *others]:
         expected = html.unescape(re.sub("<[^>]*>", " ", text))
         if text == "&amp":  # a browser decodes it without the semicolon
             expected = text

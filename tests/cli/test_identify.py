@@ -24,19 +24,16 @@ def test_files_have_their_languages(textsim: Textsim, tmp_path: Path) -> None:
     assert found[1]["confidence"] > found[2]["confidence"] > 0.2
     assert found[3]["confidence"] is None
     assert "3 texts, 1 of them without a language" in result.stderr
-    lines = csv.DictReader(
-        io.StringIO(textsim("identify", str(tmp_path), "--format", "csv").stdout)
-    )
-    assert [line["language"] for line in lines] == ["en", "de", "en", "", "de"]
+    printed = textsim("identify", str(tmp_path), "--format", "csv").stdout
+    languages = [line["language"] for line in csv.DictReader(io.StringIO(printed))]
+    assert languages == ["en", "de", "en", "", "de"]
 
 
 def test_records_have_their_languages(textsim: Textsim, tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
     records = [{"nr": 1, "body": GERMAN}, {"nr": 2, "body": "a\0b"}, {"nr": 3, "body": ENGLISH}]
     path.write_text("".join(json.dumps(record) + "\n" for record in records) + "{\n")
-    result = textsim(
-        "identify", str(path), "--key", "nr", "--text", "body", "--format", "jsonl", status=1
-    )
+    result = textsim("identify", str(path), "--key", "nr", "--text", "body", "--json", status=1)
     assert [(row["key"], row["language"]) for row in rows(result)] == [("1", "de"), ("3", "en")]
     assert 'refused: record "2": the text has a NUL' in result.stderr
     assert "line 4" in result.stderr

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 
 import pandas
 import psycopg
 import pytest
 
-import textsim_db
+import textsim_db as ts
 from tests.support.commands import NEWS, Textsim, rows
 from tests.support.connections import Connection
 from tests.support.records import KINDS
@@ -78,9 +79,8 @@ def test_a_failed_command_leaves_no_corpus(mistake: list[str], message: str, new
     Path("empty.jsonl").touch()
     command = ["index", "new", "--create"]
     result = news(*command, *mistake, status=2)
-    assert result.stderr.endswith(
-        f'{message}error: the corpus "new" was not created, because the input has no document\n'
-    )
+    error = 'error: the corpus "new" was not created, because the input has no document\n'
+    assert result.stderr.endswith(message + error)
     news(*command, "news.jsonl", "--threshold", "0.6")
     (row,) = rows(news("corpus", "show", "new", "--format", "jsonl"))
     assert (row["threshold"], row["documents"]) == (0.6, 4)
@@ -112,7 +112,7 @@ def test_refused_documents_are_listed_and_other_documents_stored(textsim: Textsi
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
-def test_a_key_of_several_columns(textsim: Textsim, db: textsim_db.Database, kind: str) -> None:
+def test_a_key_of_several_columns(textsim: Textsim, db: ts.Database, kind: str) -> None:
     rows_ = [{"id": "a/b", "text": "one", "score": 1}, {"id": "a/b", "text": "two", "score": 2}]
     Path(f"in.{kind}").write_bytes(KINDS[kind](rows_))
     command = ("index", "c", f"in.{kind}", "--create", "--key")
@@ -138,15 +138,12 @@ def test_only_the_first_refusals_are_listed(news: Textsim) -> None:
     Path("a.jsonl").write_text("{\n" * 1025)
     Path("b.jsonl").write_text("".join(" " * i + "[\n" for i in range(50)))
     reason = "malformed JSON at character 2: Expecting property name enclosed in double quotes"
-    lines = news("index", "news", "a.jsonl", status=2).stderr.splitlines()
-    assert lines[1:] == [
-        f"refused: a.jsonl, line 1; a.jsonl, line 2; a.jsonl, line 3 and 1,022 more: {reason}"
-    ]
     lines = news("index", "news", "a.jsonl", "b.jsonl", status=2).stderr.splitlines()
-    assert [line.partition(": malformed")[0] for line in lines[1:]] == [
-        "refused: a.jsonl, line 1; a.jsonl, line 2; a.jsonl, line 3 and 1,022 more",
-        "refused: b.jsonl, line 1; b.jsonl, line 2; b.jsonl, line 3 and 47 more",
-    ]
+    assert lines[1] == (
+        f"refused: a.jsonl, line 1; a.jsonl, line 2; a.jsonl, line 3 and 1,022 more: {reason}"
+    )
+    shown = "refused: b.jsonl, line 1; b.jsonl, line 2; b.jsonl, line 3 and 47 more"
+    assert [line.partition(": malformed")[0] for line in lines[2:]] == [shown]
     texts = ("\n".join(f'{{"id": 1, "{chr(97 + i)}": 2}}' for i in range(26)), "{\n" * 9)
     lines = news("index", "news", "-", input="\n".join(texts), status=2).stderr.splitlines()
     assert (len(lines), lines[-1]) == (22, "... and 15 more")
@@ -170,16 +167,13 @@ def test_remove(news: Textsim) -> None:
 
 
 def test_remove_by_prefix_by_conditions_and_from_standard_input(
-    textsim: Textsim, db: textsim_db.Database, connection: Connection
+    textsim: Textsim, db: ts.Database, connection: Connection
 ) -> None:
     corpus = db.create_corpus("c", scoped=True, language="auto")
     english = "The council approved the new budget for the schools of the city on Monday."
     german = "Der Rat der Stadt hat am Montag den neuen Haushalt fuer die Schulen beschlossen."
-    rows = [
-        (f"week-{n}/{scope}", text, scope)
-        for n, text in ((1, english), (2, german))
-        for scope in "ab"
-    ]
+    weeks = product(((1, english), (2, german)), "ab")
+    rows = [(f"week-{n}/{scope}", text, scope) for (n, text), scope in weeks]
     corpus.add_many([*rows, ("week_1/%", english, "a")])
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text, scope text)")
     connection.execute("INSERT INTO t VALUES ('row', %s, 'b')", [german])
@@ -207,13 +201,10 @@ def test_remove_by_prefix_by_conditions_and_from_standard_input(
     assert listed() == ["row"]
 
 
-def test_remove_says_what_stood_behind_a_document(
-    textsim: Textsim, db: textsim_db.Database
-) -> None:
+def test_remove_says_what_a_document_stood_for(textsim: Textsim, db: ts.Database) -> None:
     textsim("corpus", "create", "known")
-    Path("week.jsonl").write_text(
-        "".join(json.dumps({"id": key, "text": NEWS["a"]}) + "\n" for key in "xyz")
-    )
+    lines = (json.dumps({"id": key, "text": NEWS["a"]}) for key in "xyz")
+    Path("week.jsonl").write_text("\n".join(lines))
     textsim("dedupe", "week.jsonl", "--against", "known", "--add", "-o", "out.jsonl")
     assert [each.records for each in db.corpus("known").keys("x")] == [3]
     told = textsim("remove", "known", "x").stderr
@@ -230,18 +221,14 @@ def test_forget_prints_a_receipt(news: Textsim) -> None:
     assert receipt[2].startswith("out of reach: ")
     later = news("forget", "news", "b", "--later", "--json")
     assert json.loads(later.stdout)["has_words"] is True
-    assert (
-        "go with the next rebuild: textsim rebuild news"
-        in news("forget", "news", "--all-removed", "--later", "--yes").stderr
-    )
+    told = news("forget", "news", "--all-removed", "--later", "--yes").stderr
+    assert "go with the next rebuild: textsim rebuild news" in told
     # It asks for no confirmation if it would refuse.
     for choices in ([], ["a", "--all-removed"]):
         assert "expected keys, a scope" in news("forget", "news", *choices, status=2).stderr
 
 
-def test_forget_ends_with_1_while_a_transaction_reads_the_words(
-    news: Textsim, database_url: str
-) -> None:
+def test_forget_ends_with_1_while_somebody_reads_words(news: Textsim, database_url: str) -> None:
     with (
         psycopg.connect(database_url, autocommit=True) as connection,
         psycopg.connect(database_url) as reader,
@@ -290,8 +277,9 @@ def test_outputs_are_checked_before_the_work(textsim: Textsim, command: tuple[st
 def test_index_reads_from_a_query(textsim: Textsim, database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int, body text, owner text, shown boolean)")
+        numbers = "generate_series(1, 2500) i"
         connection.execute(
-            "INSERT INTO t SELECT i, 'text number ' || i, 'a', i <> 3 FROM generate_series(1, 2500) i"
+            f"INSERT INTO t SELECT i, 'text ' || i, 'a', i <> 3 FROM {numbers}".encode()
         )
         connection.execute("INSERT INTO t VALUES (0, NULL, 'a', true)")
     query = "SELECT id, body FROM t WHERE shown"
@@ -300,18 +288,14 @@ def test_index_reads_from_a_query(textsim: Textsim, database_url: str) -> None:
     assert "1 refused" in refused.stderr
     scoped = "SELECT id, body, owner FROM t WHERE body IS NOT NULL"
     textsim("index", "s", "--query", scoped, "--scope", "owner", "--create")
-    assert (
-        "3 columns; expected key and text"
-        in textsim("index", "c", "--query", scoped, status=2).stderr
-    )
+    told = textsim("index", "c", "--query", scoped, status=2).stderr
+    assert "3 columns; expected key and text" in told
     writing = "WITH gone AS (DELETE FROM t RETURNING id, body) SELECT id, body FROM gone"
     textsim("index", "c", "--query", writing, status=2)
     assert '"SELEC"' in textsim("index", "c", "--query", "SELEC 1", status=2).stderr
 
 
-def test_every_interface_counts_texts_without_words(
-    textsim: Textsim, db: textsim_db.Database, database_url: str
-) -> None:
+def test_texts_without_words(textsim: Textsim, db: ts.Database, database_url: str) -> None:
     texts = {"1": "", "2": "?!", "3": "a quiet day", "4": "..."}
     records = [{"id": key, "text": text} for key, text in texts.items()]
     Path("empty.jsonl").write_text("\n".join(map(json.dumps, records)))
@@ -322,14 +306,12 @@ def test_every_interface_counts_texts_without_words(
     assert corpus.add_many(texts).without_words == 3
     assert corpus.add("5", "?").without_words == 1
     assert corpus.add("5", "no").without_words == 0
-    _, report = textsim_db.dedupe_frame(pandas.DataFrame(records), "text")
+    _, report = ts.dedupe_frame(pandas.DataFrame(records), "text")
     assert report.without_words == 3
     assert "without_words=3" in repr(report)
     with psycopg.connect(database_url) as connection:
-        connection.execute(
-            "CREATE TABLE t AS SELECT * FROM json_to_recordset(%s) t (id text, text text)",
-            [json.dumps(records)],
-        )
+        create = "CREATE TABLE t AS SELECT * FROM json_to_recordset(%s) t (id text, text text)"
+        connection.execute(create, [json.dumps(records)])
         connection.execute("ALTER TABLE t ADD PRIMARY KEY (id)")
     for unique in (False, True):
         other = db.create_corpus(f"other {unique}", is_unique=unique)

@@ -32,9 +32,8 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
 
     def documents(*paths: str, **options: Any) -> tuple[list[Any], list[Refusal]]:
         refused: list[Refusal] = []
-        form = FileFormat(
-            **{name: options.pop(name) for name in FileFormat._fields if name in options}
-        )
+        named = [name for name in FileFormat._fields if name in options]
+        form = FileFormat(**{name: options.pop(name) for name in named})
         return list(Inputs(paths, refused.append, form, **options)), refused
 
     return documents
@@ -100,9 +99,7 @@ def test_json_lines(read: Read) -> None:
         ),
     ],
 )
-def test_a_bad_json_line_is_refused_and_reading_goes_on(
-    line: bytes, reason: str, read: Read
-) -> None:
+def test_a_bad_json_line_is_refused_others_are_read(line: bytes, reason: str, read: Read) -> None:
     good = b'{"id": "k", "text": "t", "x": {"text": "text", "id": "id"}}'
     Path("a.jsonl").write_bytes(b"\n".join([good, b"", line, good]))
     documents, refused = read("a.jsonl")
@@ -162,13 +159,11 @@ def test_quotation_marks_join_no_records_without_a_word(read: Read) -> None:
         ("text", '"a\nb"', False),
     ]:
         Path("a.csv").write_text(f"{header}\n{record}\n")
-        documents, refused = read("a.csv", keys=["id" if "id" in header else "text"])
+        keys = ["id" if "id" in header else "text"]
+        documents, refused = read("a.csv", keys=keys)
         assert len(documents) == (not swallows), record
         assert [each.reason for each in refused] == [joined.format(2, 3)] * swallows
-        assert (
-            len(read("a.csv", keys=["id" if "id" in header else "text"], quote=Quote.DOUBLED)[0])
-            == 1
-        )
+        assert len(read("a.csv", keys=keys, quote=Quote.DOUBLED)[0]) == 1
     Path("b.tsv").write_text('id\ttext\n1\ta\n2\t"b\n3\tc\n')
     reason = f"from line 3 on: a quotation mark is not closed{UNQUOTED}"
     assert read("b.tsv") == ([("1", "a")], [Refusal("b.tsv", reason)])
@@ -234,18 +229,13 @@ def test_nested_members_by_path(read: Read, textsim: Textsim) -> None:
         ("turns.-1.text", "b"),
         ("x.y", "dot"),
         ("turns.2.text", 'there is no member "turns.2.text"; found "id", "turns", "x"'),
-        (
-            "turns.0",
-            '"turns.0" is an object; expected a string: name a part of it, such as turns.0.by',
-        ),
+        ("turns.0", '"turns.0" is an object; expected a string: name a part of it, such as tur'),
         ("turns", '"turns" is an array; expected a string: name a part of it, such as turns.0'),
         ("x.no.z", 'there is no member "x.no.z"'),
     ]:
         documents, refused = read("a.jsonl", text=text, keys=["x.no"])
-        assert [*documents, *(r.reason[: len(expected)] for r in refused)] in (
-            [("7", expected)],
-            [expected],
-        )
+        told = [*(text for _, text in documents), *(r.reason[: len(expected)] for r in refused)]
+        assert told == [expected]
     assert read("a.parquet", text="turns.0.text")[0] == [("1", "a")]
     assert "a column of list<" in read("a.parquet", text="turns")[1][0].reason
     for name in ("a.jsonl", "a.parquet"):
@@ -267,10 +257,7 @@ def test_parquet_texts_without_annotation(read: Read) -> None:
         parquet.write_table(pyarrow.table({"id": keys, "text": column}), "a.parquet")
         documents, refused = read("a.parquet")
         assert documents == [("1", "é")]
-        assert [each.reason[:18] for each in refused] == [
-            "not UTF-8: byte 0x",
-            '"text" is null; ex',
-        ]
+        assert [each.reason[:14] for each in refused] == ["not UTF-8: byt", '"text" is null']
 
 
 def test_parquet(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,10 +268,8 @@ def test_parquet(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet.write_table(table, "a.parquet")
     data = Path("a.parquet").read_bytes()
     Path("b.pq.gz").write_bytes(gzip.compress(data))
-    refused = [
-        ("row 2", '"text" is null; expected a string'),
-        ("row 3", '"id" is null; expected a string or a whole number'),
-    ]
+    refused = [("row 2", '"text" is null; expected a string')]
+    refused.append(("row 3", '"id" is null; expected a string or a whole number'))
     for name in ("a.parquet", "b.pq.gz"):
         documents, found = read(name)
         assert documents == [("1", "a")]
@@ -316,21 +301,12 @@ def test_two_columns_of_one_name(read: Read) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (
-            "id,text\n1,a".encode("utf-16"),
-            "UTF-16, not UTF-8: give --encoding UTF-16, or convert it: iconv -f",
-        ),
-        (
-            "id,text\n1,a".encode("utf-16-le"),
-            "UTF-16LE, not UTF-8: give --encoding UTF-16LE, or convert it: iconv",
-        ),
-        (
-            "id,text\n1,a".encode("utf-16-be"),
-            "UTF-16BE, not UTF-8: give --encoding UTF-16BE, or convert it: iconv",
-        ),
-        (
-            "id,text\n1,a".encode("utf-32"),
-            "UTF-32, not UTF-8: give --encoding UTF-32, or convert it: iconv",
+        *(
+            (
+                "id,text\n1,a".encode(name.replace("16L", "16-l").replace("16B", "16-b")),
+                f"{name}, not UTF-8: give --encoding {name}, or convert it: iconv -f",
+            )
+            for name in ("UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32")
         ),
         (b"\x04\x22\x4d\x18...", "compressed with LZ4; unpack it first, with lz4 -d "),
         (b"PAR1...", "Parquet; give it a name that ends in .parquet, or --kind parquet"),
@@ -351,9 +327,7 @@ LINES = b'{"id": 1, "text": "\xc3\xa9"}\n{"id": 2, "text": "b"}\n'
 OBJECT = b'{\n  "id": 1,\n  "text": "a"\n}'
 
 
-def test_json_that_is_read_as_another_kind_is_refused_with_the_command(
-    read: Read, textsim: Textsim
-) -> None:
+def test_json_read_as_another_kind_is_refused_with_a_command(read: Read, textsim: Textsim) -> None:
     array, lines, cr = "jq -c '.[]' {} > NEW.jsonl", "--kind jsonl", "tr '\\r' '\\n' < {} > NEW"
     for name, content, way_out in [
         ("a.json", ARRAY, array),
@@ -425,9 +399,7 @@ def test_a_bad_csv_record_is_refused_and_reading_goes_on(read: Read) -> None:
         ("a.txt.gz", b"abc", "no gzip file, or damaged: Not a gzipped file (b'ab')"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_refused(
-    name: str, content: bytes, reason: str, read: Read
-) -> None:
+def test_an_unreadable_file_is_refused(name: str, content: bytes, reason: str, read: Read) -> None:
     Path("good.txt").write_text("t")
     Path(name).write_bytes(content)
     assert read(name, "good.txt") == ([("good.txt", "t")], [Refusal(name, reason)])
@@ -465,10 +437,7 @@ def test_packed_files(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("packed", "reason"),
     [
-        (
-            lambda data: gzip.compress(data)[:-3],
-            "the gzip file ends too early; only the part before",
-        ),
+        (lambda data: gzip.compress(data)[:-3], "the gzip file ends too early; only the part be"),
         (lambda data: gzip.compress(data)[:-8] + bytes(8), "no gzip file, or damaged: CRC"),
         (lambda data: gzip.compress(data) + b"garbage", "no gzip file, or damaged: Not a"),
         (lambda data: gzip.compress(data) + b"\x1f\x8b", "the gzip file ends too early"),
@@ -497,10 +466,7 @@ def test_whole_lines_before_the_damage_are_read(
         (b'{"id": 1, "text": "a\0b"}', "malformed JSON at character 21: Invalid control character"),
         (b"\0\0", "malformed JSON at character 1: Expecting value"),
         (b'{"id": ' + b"1" * 5000 + b', "text": "t"}', "malformed JSON"),
-        (
-            '{"id": 1, "text": "a"}'.encode("utf-16"),
-            f"not UTF-8: byte 0xff at offset 0; {ENCODING}",
-        ),
+        ("{}".encode("utf-16"), f"not UTF-8: byte 0xff at offset 0; {ENCODING}"),
         (
             rb'{"\u001b[31m\n\u202e\ud800": 1}',
             r'there is no member "id"; found "\x1b[31m\n\u202e\ud800": name another with --key',

@@ -31,10 +31,7 @@ WITHOUT_RESULTS = {"pending", "check", "status --scopes chat", "pending --retry"
 LINES: list[tuple[str, dict[str, Any]]] = [
     ("db install --no-warm", {}),
     ("db upgrade --no-warm", {}),
-    (
-        "corpus create news --threshold 0.5 --recall 1",
-        {"corpus": "news", "threshold": 0.5, "documents": 0},
-    ),
+    ("corpus create news --threshold 0.5 --recall 1", {"threshold": 0.5, "documents": 0}),
     ("corpus create news --exist-ok --threshold 0.5 --recall 1", {"corpus": "news"}),
     ("index news news.jsonl", {"corpus": "news", "added": 4, "refused": 0}),
     ("corpus list", {"corpus": "news", "documents": 4}),
@@ -168,9 +165,7 @@ def light(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Any]]:
         stdin.close()
 
 
-def test_every_command_prints_json(
-    textsim: Textsim, light: Callable[..., Any], database_url: str
-) -> None:
+def test_commands_in_json(textsim: Textsim, light: Callable[..., Any], database_url: str) -> None:
     assert named(line for line, _ in LINES) == COMMANDS - _WITHOUT_JSON - ELSEWHERE
     records = [json.dumps({"id": key, "text": text}) for key, text in NEWS.items()]
     Path("news.jsonl").write_text("\n".join(records))
@@ -205,9 +200,7 @@ def test_every_command_prints_json(
             assert any(members.items() <= each.items() for each in objects), (line, objects)
 
 
-def test_a_command_of_a_few_texts_imports_only_the_driver(
-    light: Callable[..., Any], textsim: Textsim
-) -> None:
+def test_commands_of_few_texts_load_a_driver(light: Callable[..., Any], textsim: Textsim) -> None:
     assert light("check").heavy == []  # there is no corpus: it reads the catalogue only
     textsim("corpus", "create", "news", "--threshold", "0.5", "--recall", "1")
     records = [json.dumps({"id": key, "text": text}) for key, text in NEWS.items()]

@@ -76,9 +76,7 @@ FAULTY: list[tuple[str, str]] = [
 ]
 
 
-def test_a_faulty_line_is_named_and_nothing_is_imported(
-    textsim: Textsim, corpus: ts.Corpus, tmp_path: Path
-) -> None:
+def test_a_faulty_line_stops_imports(textsim: Textsim, corpus: ts.Corpus, tmp_path: Path) -> None:
     corpus.judge("a", "b", "different")
     path = tmp_path / "judgements.csv"
     for lines, message in FAULTY:
@@ -89,14 +87,11 @@ def test_a_faulty_line_is_named_and_nothing_is_imported(
         assert [judgement.verdict for judgement in corpus.judgements()] == ["different"]
 
 
-def test_an_import_replaces_what_it_contradicts_only_if_told_to(
-    textsim: Textsim, corpus: ts.Corpus, tmp_path: Path
-) -> None:
+def test_imports_replace_if_told_to(textsim: Textsim, corpus: ts.Corpus, tmp_path: Path) -> None:
     corpus.judge_many([("a", "b", "different"), ("a", "c", "unsure", "keep"), ("a", "d", "same")])
     path = tmp_path / "judgements.jsonl"
-    path.write_text(
-        '{"b": "a", "a": "b", "verdict": "same"}\n{"a": "a", "b": "c", "verdict": "unsure"}\n'
-    )
+    lines = ('{"b": "a", "a": "b", "verdict": "same"}', '{"a": "a", "b": "c", "verdict": "unsure"}')
+    path.write_text("\n".join(lines))
     textsim("judgements", "import", "news", str(path), status=2)
     result = textsim("judgements", "import", "news", str(path), "--replace")
     assert "2 judgements read, 1 new or replaced" in result.stderr
@@ -136,9 +131,7 @@ def test_dedupe_refuses_judgements_that_it_cannot_follow(textsim: Textsim, tmp_p
     assert message in refused.stderr
 
 
-def test_check_counts_stale_judgements_and_a_list_restores_them(
-    textsim: Textsim, db: ts.Database, tmp_path: Path
-) -> None:
+def test_check_counts_stale_judgements(textsim: Textsim, db: ts.Database, tmp_path: Path) -> None:
     news = db.create_corpus("news")
     news.add_many({"a": "a garden hose", "b": "a drill", "c": "a lamp"})
     textsim("judge", "news", "a", "b", "same")
@@ -158,6 +151,5 @@ def test_check_counts_stale_judgements_and_a_list_restores_them(
     assert not any(each.is_stale for each in news.judgements())
     path.write_text("a,b,verdict,hash_a\na,c,same,x\n")
     renamed = path.rename(tmp_path / "x.csv")
-    assert (
-        "expected hashes" in textsim("judgements", "import", "news", str(renamed), status=2).stderr
-    )
+    told = textsim("judgements", "import", "news", str(renamed), status=2).stderr
+    assert "expected hashes" in told

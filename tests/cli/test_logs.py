@@ -42,9 +42,8 @@ def records(told: str) -> list[dict[str, Any]]:
 
 
 def write_texts(path: str, count: int) -> None:
-    lines = (
-        json.dumps({"id": key, "text": text}) for key, text in documents(count, words=30, seed=2)
-    )
+    texts = documents(count, words=30, seed=2)
+    lines = (json.dumps({"id": key, "text": text}) for key, text in texts)
     Path(path).write_text("\n".join(lines))
 
 
@@ -69,6 +68,7 @@ def test_errors_are_json_too(textsim: Textsim) -> None:
         assert message in record["message"]
     textsim("corpus", "create", "news")
     (record,) = records(textsim("corpus", "drop", "news", "--log-json", status=2).stderr)
+    assert 'this would remove the corpus "news" with 0 documents' in record["message"]
     assert "give --yes to confirm" in record["message"]
 
 
@@ -103,9 +103,8 @@ def test_the_library_configures_no_logging(database_url: str) -> None:
         "    assert not log.handlers and log.level == 0 and log.propagate, name\n"
         "assert not logging.root.handlers\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, database_url], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", code, database_url]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -124,7 +123,7 @@ def test_the_errors_that_drivers_log_are_not_printed() -> None:
         "for name in ('sqlalchemy.pool', 'psycopg', 'textsim_db'):\n"
         "    logging.getLogger(name).error('%s met an error', name)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "textsim_db met an error\n")
 
 
@@ -143,9 +142,7 @@ def test_status_shows_rates(textsim: Textsim, database_url: str) -> None:
 
         writer = threading.Thread(target=write)
         writer.start()
-        watching = process(
-            "status", "news", "--format", "jsonl", "--watch", "1.5", url=database_url
-        )
+        watching = process("status", "news", "--json", "--watch", "1.5", url=database_url)
         try:
             assert watching.stdout is not None
             lines = [json.loads(watching.stdout.readline()) for _ in range(4)]
@@ -158,9 +155,8 @@ def test_status_shows_rates(textsim: Textsim, database_url: str) -> None:
         assert rates[0] is None or rates[0] == 0
         assert all(10 < rate < 400 for rate in rates[2:]), rates
         first, last = lines[1], lines[-1]
-        seconds = (
-            datetime.fromisoformat(last["time"]) - datetime.fromisoformat(first["time"])
-        ).total_seconds()
+        end, start = (datetime.fromisoformat(each["time"]) for each in (last, first))
+        seconds = (end - start).total_seconds()
         written = last["corpora"][0]["written"] - first["corpora"][0]["written"]
         assert sum(rates[2:]) / 2 == pytest.approx(written / seconds, rel=0.2)
 

@@ -50,9 +50,8 @@ def test_passages_are_counted(textsim: Textsim, db: ts.Database, connection: Con
     ((stored,),) = connection.execute("SELECT count(*) FROM textsim.passage_1")
     assert planned == pytest.approx(stored / 200, rel=0.1)
     assert corpus.plan()[0].fingerprints == planned
-    assert (
-        "passages is 3; expected 4 to 1000" in textsim("plan", "--passages", "3", status=2).stderr
-    )
+    told = textsim("plan", "--passages", "3", status=2).stderr
+    assert "passages is 3; expected 4 to 1000" in told
 
 
 def test_settings_that_no_banding_reaches_are_refused(textsim: Textsim) -> None:
@@ -104,9 +103,7 @@ def test_a_longer_shingle_is_offered_for_a_spaceless_script(
 
 
 @pytest.mark.more
-def test_plots_are_drawn_even_if_nobody_reads_the_output(
-    textsim: Textsim, database_url: str
-) -> None:
+def test_plots_are_drawn_if_nobody_reads_the_output(textsim: Textsim, database_url: str) -> None:
     pytest.importorskip("matplotlib")
     textsim("index", "c", "-", "--create", "--kind", "jsonl", input='{"id": 1, "text": "a b c"}\n')
     with process("plan", "c", "--plot", "plan.png", url=database_url) as running:

@@ -24,8 +24,7 @@ PLACES = [
     ("Aqua Ltd/Leeds", ""),
 ]
 RECORDS: Rows = [
-    {"id": str(i), "text": TEXT, "company": company, "city": city}
-    for i, (company, city) in enumerate(PLACES)
+    {"id": str(i), "text": TEXT, "company": of, "city": city} for i, (of, city) in enumerate(PLACES)
 ]
 SCOPES = ("--scope", "company", "--scope", "city")
 NOTE = (
@@ -50,9 +49,7 @@ def test_a_corpus_has_the_same_scopes(textsim: Textsim, db: ts.Database) -> None
     told = textsim("index", "jobs", "in.jsonl", *SCOPES, "--create").stderr
     assert "5 added" in told
     corpus = db.corpus("jobs")
-    assert sorted(scope for scope, *_ in corpus.scopes()) == sorted(
-        {"/".join(p) for p in PLACES[:5]}
-    )
+    assert {scope for scope, *_ in corpus.scopes()} == {"/".join(p) for p in PLACES[:5]}
     Path("new.jsonl").write_bytes(KINDS["jsonl"](RECORDS))
     textsim("dedupe", "new.jsonl", *SCOPES, "--against", "jobs", "--key", "id", "-o", "out.jsonl")
     assert ids_of("out.jsonl") == ["5"]
@@ -71,9 +68,7 @@ def test_frames(make: object) -> None:
     assert report.similar_scopes == [("Aqua Ltd/Leeds", "Aqua Ltd/leeds ")]
     missing = [{**RECORDS[0], "city": None}, *RECORDS]
     _, report = ts.dedupe_frame(polars.DataFrame(missing), "text", scope=["company", "city"])
-    assert [(each.key, each.reason) for each in report.refused] == [
-        ("0", 'column "city", row 0: the scope is null')
-    ]
+    assert report.refused == [("0", 'column "city", row 0: the scope is null')]
     with pytest.raises(ts.ConfigurationError, match="scope='town' names no column"):
         ts.dedupe_frame(frame, "text", scope=["company", "town"])
 

@@ -44,19 +44,14 @@ def test_results_in_each_format(news: Textsim) -> None:
     assert result.stderr == 'error: corpus "news" has no document "x"\n'
 
 
-def test_searches_of_a_corpus_with_guards_say_what_differs(
-    textsim: Textsim, tmp_path: Path
-) -> None:
+def test_searches_of_a_guarded_corpus_say_what_differs(textsim: Textsim, tmp_path: Path) -> None:
     texts = {"a": "paid on monday by him: 4711", "b": "paid on monday by him: 4712"}
     path = tmp_path / "invoices.jsonl"
     path.write_text("".join(json.dumps({"id": k, "text": t}) + "\n" for k, t in texts.items()))
     textsim("corpus", "create", "invoices", "--threshold", "0.5", "--guard", "numbers")
     textsim("index", "invoices", str(path))
     query = ("query", "invoices", texts["a"])
-    assert [row["differs"] for row in rows(textsim(*query, "--format", "jsonl"))] == [
-        [],
-        ["numbers"],
-    ]
+    assert [row["differs"] for row in rows(textsim(*query, "--json"))] == [[], ["numbers"]]
     (_, line) = csv.DictReader(io.StringIO(textsim(*query, "--format", "csv").stdout))
     assert line["differs"] == "numbers"
     compared = textsim("compare", "a", "b", "--corpus", "invoices").stderr
@@ -113,10 +108,7 @@ def test_nothing_found(news: Textsim) -> None:
 
 
 WRONG: list[tuple[list[str], str]] = [
-    (
-        ["--max-results", "0"],
-        "invalid value for '--max-results': 0 is too low; expected 1 or more",
-    ),
+    (["--max-results", "0"], "invalid value for '--max-results': 0 is too low; expected 1 or more"),
     (["--max-results", "x"], "invalid value for '--max-results': \"x\" is not a whole number"),
     (["--threshold", "abc"], "invalid value for '--threshold': \"abc\" is not a number"),
     (["--threshold", "0"], "threshold is 0"),

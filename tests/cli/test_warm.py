@@ -28,9 +28,7 @@ def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_a_mark_holds_for_the_source_and_the_compiler(
-    mark: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mark_holds_for_source_and_compiler(mark: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not numba_compiler.are_compiled()
     numba_compiler.note_compiled()
     assert numba_compiler.are_compiled()
@@ -38,9 +36,7 @@ def test_a_mark_holds_for_the_source_and_the_compiler(
     assert not numba_compiler.are_compiled()
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unwritable_folder_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for file in (None, tmp_path / "missing" / "compiled"):
         monkeypatch.setattr(numba_compiler, "mark_file", lambda file=file: file)
         numba_compiler.note_compiled()
@@ -54,9 +50,7 @@ def test_warm_needs_no_database_if_all_kernels_are_compiled(mark: Path) -> None:
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", COMPILED)
 
 
-def test_warm_goes_through_all_uses_once(
-    mark: Path, textsim: Textsim, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_warm_runs_all_uses(mark: Path, textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[ts.Database] = []
     monkeypatch.setattr(warm, "_uses", lambda: [used.append] * 3)
     assert "compiled 0 kernels; " in textsim("warm").stderr
@@ -111,10 +105,7 @@ def test_commands_that_load_keep_memory(
     calls: list[str] = []
     monkeypatch.setattr(progress_lines, "keep_freed_memory", lambda: calls.append(command))
     path = tmp_path / "news.jsonl"
-    path.write_text(
-        "".join(json.dumps({"id": key, "text": text}) + "\n" for key, text in NEWS.items()),
-        encoding="utf-8",
-    )
+    path.write_text("\n".join(json.dumps({"id": k, "text": t}) for k, t in NEWS.items()))
     if command == "index":
         textsim("index", "news", str(path), "--create")
     else:

@@ -6,6 +6,7 @@ import argparse
 import random
 import signal
 import sys
+from functools import partial
 
 from tests.crash.runner import crash, table
 from tests.support.embedded import server_folder
@@ -21,13 +22,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(f"--seed {arguments.seed}", flush=True)
     with server_folder() as folder:
-        works = crash(
-            folder,
-            arguments.kills,
-            arguments.seed,
-            report=lambda line: print(line, flush=True),
-            only=arguments.only,
-        )
+        report = partial(print, flush=True)
+        works = crash(folder, arguments.kills, arguments.seed, True, report, arguments.only)
     print(table(works))
     problems = [f"{work.name}: {message}" for work in works for message in work.findings.problems]
     print("\n".join(problems[:50]), end="\n" if problems else "")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import textsim_db as ts
 from tests.crash.works import Changes, text_of
-from tests.support.connections import Connection
+from tests.support.connections import Connection, value
 from tests.support.tracked import compare
 from textsim_db.db import stored_corpus
 from textsim_db.write.temporary_corpora import PREFIX
@@ -58,9 +58,8 @@ class Model:
             return
         self.apply(changes)
         if not self._holds(changes, texts):
-            findings.problems.append(
-                f"a part of a transaction was committed, of {len(changes)} keys"
-            )
+            part = f"a part of a transaction was committed, of {len(changes)} keys"
+            findings.problems.append(part)
 
     @staticmethod
     def _holds(changes: Changes, texts: Texts) -> bool:
@@ -72,20 +71,16 @@ class Model:
 
 def documents(connection: Connection, corpus: str) -> list[tuple[str, str]]:
     """Return key and normal form of every stored document, without using an index."""
-    (number,) = connection.execute(
-        "SELECT id FROM textsim.corpus WHERE name = %s", [corpus]
-    ).fetchall()[0]
-    rows = connection.execute(
-        f"SELECT key, word_ids, normal_form FROM textsim.document_{number}".encode()
-    ).fetchall()
+    number = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [corpus])
+    query = f"SELECT key, word_ids, normal_form FROM textsim.document_{number}"
+    rows = connection.execute(query.encode()).fetchall()
     # Words are read after the documents: a worker may be giving documents new words.
-    words = dict(
-        connection.execute(f"SELECT id, word FROM textsim.word_{number}".encode()).fetchall()
-    )
-    return [
-        (key, " ".join(words.get(i, "?") for i in ids) if form is None else form)
-        for key, ids, form in rows
-    ]
+    words = dict(connection.execute(f"SELECT id, word FROM textsim.word_{number}".encode()))
+
+    def form_of(ids: list[int], form: str | None) -> str:
+        return " ".join(words.get(i, "?") for i in ids) if form is None else form
+
+    return [(key, form_of(ids, form)) for key, ids, form in rows]
 
 
 def check_contents(

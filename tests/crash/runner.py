@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -28,12 +29,7 @@ def make_works() -> list[Work]:
 
 
 def crash(
-    folder: Path,
-    kills: int,
-    seed: int,
-    fsync: bool = True,
-    report: Callable[[str], None] = print,
-    only: str = "",
+    folder: Path, kills: int, seed: int, fsync: bool = True, report: Any = print, only: str = ""
 ) -> list[Work]:
     """Run `kills` kills, each kind of work in turn, and return the works with their findings.
 
@@ -59,9 +55,7 @@ def crash(
     return works
 
 
-def _kill_once(
-    stage: Stage, work: Work, kind: str, first: int, report: Callable[[str], None]
-) -> None:
+def _kill_once(stage: Stage, work: Work, kind: str, first: int, report: Any) -> None:
     start, before = time.monotonic(), work.findings.faults
     work.begin(stage, first)
     stage.wait_for_all()

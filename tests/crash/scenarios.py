@@ -125,9 +125,8 @@ class Transactions(Work):
         corpus.track(mode=self.mode)
         with psycopg.connect(db.url, autocommit=True) as connection:
             for table in self.tables:
-                connection.execute(
-                    f"CREATE TABLE {table} (id bigint PRIMARY KEY, body text)".encode()
-                )
+                columns = "(id bigint PRIMARY KEY, body text)"
+                connection.execute(f"CREATE TABLE {table} {columns}".encode())
                 corpus.attach(table, "id", "body", self.mode)
                 self._insert_cluster(connection, table)
         db.worker().run(until_idle=True)
@@ -232,9 +231,7 @@ class Inline(Transactions):
         rows = super().committed(connection)
         indexed = [(key, text) for key, text in texts if not key.startswith("s")]
         if sorted(indexed) != sorted(rows):
-            self.findings.problems.append(
-                "the documents of a table in mode inline differ from its rows"
-            )
+            self.findings.problems.append("the documents of an inline table differ from its rows")
         return texts
 
 
@@ -269,9 +266,8 @@ class Unique(Work):
             client = unique_writers.Client(db, str(stage.rng.random()))
             client.run()
             client.connection.close()
-            self.findings.problems += [
-                name for name in client.outcomes if name.startswith("fault: ")
-            ]
+            faults = [name for name in client.outcomes if name.startswith("fault: ")]
+            self.findings.problems += faults
             wait(lambda: _is_indexed(db, connection), "changes that are tried again later")
             check_corpus(db.corpus("c"), self.findings)
             check_leftovers(db, connection, self.findings)

@@ -98,9 +98,8 @@ class Stage:
     def kill(self, kind: str) -> None:
         """Kill a process with SIGKILL."""
         if kind in ("client", "worker"):
-            chosen = self.rng.choice(
-                [running for running in self.running if running.is_worker == (kind == "worker")]
-            )
+            is_worker = kind == "worker"
+            chosen = self.rng.choice([each for each in self.running if each.is_worker == is_worker])
             chosen.process.kill()
             chosen.process.join()
             return

@@ -20,12 +20,9 @@ def test_five_kills_lose_double_and_damage_nothing(seed: int) -> None:
         works = crash(folder, 5, seed, fsync=False)
     print(table(works))
     assert sum(work.findings.kills.total() for work in works) == 5
-    assert sum(work.findings.transactions for work in works) > 5, (
-        "too few transactions were committed"
-    )
+    assert sum(work.findings.transactions for work in works) > 5, "too few transactions committed"
     for work in works:
         findings = work.findings
         print("\n".join(findings.problems[:20]))
-        assert (findings.lost, findings.duplicated, findings.problems) == (0, 0, []), (
-            f"{work.name}, --seed {seed}"
-        )
+        faults = (findings.lost, findings.duplicated, findings.problems)
+        assert faults == (0, 0, []), f"{work.name}, --seed {seed}"

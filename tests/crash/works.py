@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -126,25 +127,10 @@ def load_keys(number: int) -> list[str]:
     return [f"c{number}d{i}" for i in range(LOADED)]
 
 
-def write_queue(job: Job, journal: Journal) -> None:
-    """Change rows of a table that a worker indexes."""
-    _write_table(job, journal, "queued_rows")
-
-
-def write_inline(job: Job, journal: Journal) -> None:
-    """Change rows of a table that is indexed in the same transaction."""
-    _write_table(job, journal, "inline_rows")
-
-
-def write_rebuilt(job: Job, journal: Journal) -> None:
-    """Change rows of a table whose corpus is being rebuilt."""
-    _write_table(job, journal, "rebuilt_rows")
-
-
 def _write_table(job: Job, journal: Journal, table: str) -> None:
-    upsert = (
-        f"INSERT INTO {table} VALUES (%s, %s) ON CONFLICT (id) DO UPDATE SET body = excluded.body"
-    ).encode()
+    """Change rows of an attached table."""
+    conflict = "ON CONFLICT (id) DO UPDATE SET body = excluded.body"
+    upsert = f"INSERT INTO {table} VALUES (%s, %s) {conflict}".encode()
     delete = f"DELETE FROM {table} WHERE id = %s".encode()
     with psycopg.connect(job.url) as connection:
         for changes in _transactions(job, journal):
@@ -156,17 +142,13 @@ def _write_table(job: Job, journal: Journal, table: str) -> None:
             connection.commit()
 
 
-def add_inline(job: Job, journal: Journal) -> None:
-    """Add and remove documents by SQL."""
-    _add(job, journal, "inline")
-
-
-def add_rebuilt(job: Job, journal: Journal) -> None:
-    """Add and remove documents by SQL in a corpus that is being rebuilt."""
-    _add(job, journal, "rebuilt")
+write_queue = partial(_write_table, table="queued_rows")
+write_inline = partial(_write_table, table="inline_rows")
+write_rebuilt = partial(_write_table, table="rebuilt_rows")
 
 
 def _add(job: Job, journal: Journal, corpus: str) -> None:
+    """Add and remove documents by SQL; the corpus may be rebuilt meanwhile."""
     with psycopg.connect(job.url) as connection:
         for number, changes in enumerate(_transactions(job, journal, "s")):
             try:
@@ -181,6 +163,10 @@ def _add(job: Job, journal: Journal, corpus: str) -> None:
                 # The corpus was rebuilt meanwhile, so the transaction was refused.
                 connection.rollback()
                 journal.note(undone=number)
+
+
+add_inline = partial(_add, corpus="inline")
+add_rebuilt = partial(_add, corpus="rebuilt")
 
 
 def write_unique(job: Job, journal: Journal) -> None:

@@ -121,6 +121,5 @@ class Checks:
             distinct_shingles = find_shingles(tokens, shingle)
             distinct_of_copy = find_shingles(tokens._replace(normal=copy), shingle)
             for name in shingles.Shingles._fields:
-                assert np.array_equal(
-                    getattr(distinct_of_copy, name), getattr(distinct_shingles, name)
-                ), name
+                both = (getattr(each, name) for each in (distinct_of_copy, distinct_shingles))
+                assert np.array_equal(*both), name

@@ -57,10 +57,8 @@ def check_documents(
     buckets = np.array([[rng.randrange(3)] for _ in points], np.int64)
     ragged, settled = _ragged(buckets.astype(np.int32)), rng.randrange(3)
     for threshold in (0.5, 1.0):
-        for prefix_threshold in (0.0, 1e-9, threshold):
-            keep_representatives(
-                damaged, ragged, settled, threshold, prefix_threshold=prefix_threshold
-            )
+        for prefix in (0.0, 1e-9, threshold):
+            keep_representatives(damaged, ragged, settled, threshold, prefix_threshold=prefix)
     check_pairs(rng)
 
 
@@ -78,9 +76,8 @@ def check_pairs(rng: random.Random) -> None:
     ]
     rounds = rng.randrange(1, 5)
     parts = [packed_pairs.Round(number, rounds) for number in range(rounds)]
-    lists = [
-        each for p in parts for each in pair_counts.lists(packed_pairs.of_round(members, p), p)
-    ]
+    rounds_of = ((packed_pairs.of_round(members, part), part) for part in parts)
+    lists = [each for part in rounds_of for each in pair_counts.lists(*part)]
     pairs = np.concatenate([np.empty(0, np.int64), *(pairs for pairs, _ in lists)])
     counts = [count for _, counts in lists for count in counts.tolist()]
     left, right = packed_pairs.left_of(pairs), packed_pairs.right_of(pairs)
@@ -118,11 +115,8 @@ def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> 
     for k in rng.sample(range(len(left)), min(4 * SAMPLE, len(left))):
         assert values[k] == reference.jaccard(sets[left[k]], sets[right[k]])
     threshold = rng.choice((0.1, 0.5, 0.8, 1.0))
-    expected = {
-        (int(a), int(b)): value
-        for a, b, value in zip(left, right, values, strict=True)
-        if value >= threshold
-    }
+    every = zip(left.tolist(), right.tolist(), values, strict=True)
+    expected = {(a, b): value for a, b, value in every if value >= threshold}
     found_links: dict[tuple[int, int], float] = {}
     for links in split_large_buckets.all_links(rows, Criterion(JACCARD, threshold)):
         for a, b, value in zip(*links, strict=True):
@@ -140,9 +134,8 @@ def check_similarities(rng: random.Random, rows: Rows, sets: list[set[Any]]) -> 
     half = count // 2
     middle = rows.offsets[half]
     few = Rows(rows.tokens[:middle], rows.offsets[: half + 1], rows.shingle_counts[:half], rows.n)
-    many = Rows(
-        rows.tokens[middle:], rows.offsets[half:] - middle, rows.shingle_counts[half:], rows.n
-    )
+    offsets = rows.offsets[half:] - middle
+    many = Rows(rows.tokens[middle:], offsets, rows.shingle_counts[half:], rows.n)
     across = brute_force.overlaps(brute_force.make_index(few), many, threshold)
     assert set(zip(across.few.tolist(), (across.many + half).tolist(), strict=True)) == {
         (a, b) for a, b in expected if a < half <= b
@@ -221,9 +214,8 @@ def check_band_rows(rng: random.Random) -> None:
     counts.update(map(_unpacked, added.tolist()))
     assert counts == counts_after
     data = binary_rows.copy_bands(_packed(rows)).tobytes()
-    assert data == b"".join(
-        struct.pack(">hiiii", 2, 4, b, 4, i) for b, i in sorted(rows, key=_pack)
-    )
+    in_order = sorted(rows, key=_pack)
+    assert data == b"".join(struct.pack(">hiiii", 2, 4, b, 4, i) for b, i in in_order)
 
 
 def _pack(row: tuple[int, int]) -> int:
@@ -254,9 +246,8 @@ def check_rows(
     expiries = rng.choice((None, [rng.choice((b"", rng.randbytes(8))) for _ in chosen]))
     identities = binary_rows.Identities(ids, keys, sources, languages, scopes, expiries)
     fingerprints = rng.choice((None, Ragged(numbers, tokens.word_offsets)))
-    contents = binary_rows.Contents(
-        counts, numbers, tokens.word_offsets, *signatures, *(fingerprints or ())
-    )
+    values_of = (*signatures, *(fingerprints or ()))
+    contents = binary_rows.Contents(counts, numbers, tokens.word_offsets, *values_of)
     guards = np.array([rng.randrange(-(2**63), 2**63) for _ in range(tokens.documents)], np.int64)
     has_guards = rng.random() < 0.5
     if has_guards:

@@ -19,17 +19,13 @@ MONSTERS = (
     "ﷺﷻﷲ㍿㌀㌕㍖㍻㏂⑳🄁㈪ſﬃĳŉ½‥℡㋏㏿🈂\U0001d15e\U0001d160\U0001d1bb\u0344\u0f73\u0958\ufb2c\u1fb7"
 )
 # Characters whose lower case has another length in bytes, or several characters in other systems.
-FOLDING = (
-    "\u0130\u023a\u023e\u2c62\u2c64\u2126\u212a\u212b\u1e9eẞßΣσςİIıⱥȾⱮ"
-    "\u2c6d\u10a0\u13a0\uab70\U00010400"
-)
+FOLDING = "\u0130\u023a\u023e\u2c62\u2c64\u2126\u212a\u212b\u1e9eẞßΣσςİIıⱥȾⱮ\u2c6d\u10a0\u13a0"
+FOLDING += "\uab70\U00010400"
 SPACELESS = (
     "漢字仮名かなカナไทยกขลາວពាភម\u0e31\u0e34\u0eb1\u17b7\u102f\u3099々〇\U00020000\U0002f800"
 )
-CONTROLS = (
-    "".join(map(chr, [*range(1, 32), *range(127, 160)]))
-    + "\u200b\u200c\u200d\u200e\u202e\u2066\ufeff"
-)
+CONTROLS = "".join(map(chr, [*range(1, 32), *range(127, 160)]))
+CONTROLS += "\u200b\u200c\u200d\u200e\u202e\u2066\ufeff"
 EDGES = "\x7f\x80\u07ff\u0800\ufffd\uffff\U00010000\U0010ffff\ud7ff\ue000a1 "
 SEPARATORS = ("", "", "", "", " ", "\n", "-", "\u00a0", "\u0301")
 ALL = "".join(map(chr, CODE_POINTS))
@@ -139,11 +135,8 @@ def _mutated(rng: random.Random, texts: list[str], real: list[str]) -> str:
         elif edit == 1:
             text = text[:start_of_edit] + rng.choice(_HOSTILE) + text[end_of_edit:]
         elif edit == 2:
-            text = (
-                text[:start_of_edit]
-                + text[start_of_edit:end_of_edit] * rng.choice((2, 3, 50))
-                + text[end_of_edit:]
-            )
+            repeated = text[start_of_edit:end_of_edit] * rng.choice((2, 3, 50))
+            text = text[:start_of_edit] + repeated + text[end_of_edit:]
         elif edit == 3:
             text = text.upper()
         elif edit == 4:
@@ -176,21 +169,10 @@ def _varied(rng: random.Random, texts: list[str], real: list[str]) -> str:
 
 _HOSTILE = ALPHABET + MONSTERS + FOLDING + SPACELESS + CONTROLS + EDGES.replace("\ud7ff", "")
 _CHOICES: list[tuple[Kind, float]] = [
-    (_block, 22),
-    (_from(MARKS), 4),
-    (_from(MONSTERS), 6),
-    (_from(FOLDING), 6),
-    (_from(SPACELESS), 6),
-    (_from(CONTROLS), 3),
-    (_from(EDGES), 3),
-    (_from(_HOSTILE), 8),
-    (_random, 8),
-    (_marked, 2),
-    (_repeated, 0.15),
-    (_empty, 2),
-    (_mutated, 16),
-    (_spliced, 7),
-    (_varied, 7),
+    *((_block, 22), (_from(MARKS), 4), (_from(MONSTERS), 6), (_from(FOLDING), 6)),
+    *((_from(SPACELESS), 6), (_from(CONTROLS), 3), (_from(EDGES), 3), (_from(_HOSTILE), 8)),
+    *((_random, 8), (_marked, 2), (_repeated, 0.15), (_empty, 2)),
+    *((_mutated, 16), (_spliced, 7), (_varied, 7)),
 ]
 _KINDS = [kind for kind, _ in _CHOICES]
 _WEIGHTS = [weight for _, weight in _CHOICES]

@@ -62,9 +62,7 @@ def _compare(url: str, seed: int, texts: int, at: Any, done: Any) -> None:
         while done.value < texts:
             at.value += 1
             batch = generate.batch(seed, at.value, BATCH, real)
-            short_texts = [text for text in batch if len(text) <= 1000][
-                : min(BATCH, texts - done.value)
-            ]
+            short_texts = [text for text in batch if len(text) <= 1000][: texts - done.value]
             for difference in parity.differences(connection, corpora, short_texts):
                 print(f"seed {seed}, batch {at.value}: {difference[:500]}", flush=True)
                 sys.exit(1)
@@ -96,12 +94,7 @@ def main() -> None:
     for i in range(arguments.processes):
         at = _number()
         process_arguments: tuple[Any, ...] = (
-            arguments.seed,
-            i,
-            arguments.processes,
-            arguments.inputs,
-            at,
-            done,
+            *(arguments.seed, i, arguments.processes, arguments.inputs, at, done),
         )
         processes[context.Process(target=_check, args=process_arguments, daemon=True)] = at
     if arguments.sql:

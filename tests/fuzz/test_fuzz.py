@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 def run_fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tests.fuzz", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
 
 
 @pytest.mark.more
@@ -40,11 +40,6 @@ def test_a_read_behind_the_padding_ends_the_process() -> None:
         "print(hash_spans(data, np.array([0], np.int32), np.array([20], np.int32)))"
     )
     for padding, expected in ((16, 0), (3, -11)):
-        result = subprocess.run(
-            [sys.executable, "-c", program.format(padding)],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [sys.executable, "-c", program.format(padding)]
+        result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert result.returncode == expected, result.stderr

@@ -40,10 +40,8 @@ def check_languages(data: list[bytes], tokens: Tokens, sample: list[int]) -> Non
 def check_tokens(tokens: Tokens, count: int) -> None:
     """Check that words are in order, with one space between two words of a document and nothing else."""
     assert tokens.documents == count
-    for offsets, size in (
-        (tokens.normal_offsets, len(tokens.normal)),
-        (tokens.word_offsets, len(tokens.starts)),
-    ):
+    ends = (len(tokens.normal), len(tokens.starts))
+    for offsets, size in zip((tokens.normal_offsets, tokens.word_offsets), ends, strict=True):
         assert offsets[0] == 0
         assert offsets[-1] == size
         assert (np.diff(offsets) >= 0).all()
@@ -55,9 +53,8 @@ def check_tokens(tokens: Tokens, count: int) -> None:
         assert (tokens.normal[tokens.ends[:-1][gaps == 1]] == ord(" ")).all()
         assert tokens.starts[0] == 0
         assert tokens.ends[-1] == len(tokens.normal)
-    assert np.count_nonzero(tokens.normal == ord(" ")) == np.count_nonzero(
-        owners[1:] == owners[:-1]
-    )
+    spaces = np.count_nonzero(tokens.normal == ord(" "))
+    assert spaces == np.count_nonzero(owners[1:] == owners[:-1])
     tokens.normal.tobytes().decode()
     spans = pairwise(tokens.normal_offsets.tolist())
     again = tokens_of([tokens.normal[start:end].tobytes() for start, end in spans])
@@ -130,10 +127,8 @@ def check_spans(rng: random.Random, data: bytes) -> None:
     pieces = [data[start:end] for start, end in zip(starts, ends, strict=True)]
     firsts = [list(dict.fromkeys(pieces[a:b])) for a, b in pairwise(offsets.tolist())]
     assert np.diff(distinct_spans.offsets).tolist() == [len(part) for part in firsts]
-    kept = [
-        data[start:end]
-        for start, end in zip(distinct_spans.starts, distinct_spans.ends, strict=True)
-    ]
+    spans = zip(distinct_spans.starts, distinct_spans.ends, strict=True)
+    kept = [data[start:end] for start, end in spans]
     assert kept == [piece for part in firsts for piece in part]
     value_of = dict(zip(pieces, all_hashes.tolist(), strict=True))
     assert distinct_spans.hashes.astype(np.int64).tolist() == [value_of[piece] for piece in kept]
@@ -142,9 +137,8 @@ def check_spans(rng: random.Random, data: bytes) -> None:
     is_removed = stop_words.find_words(documents, everything, utf8.word_table(sorted(removed)))
     assert is_removed.tolist() == [piece in removed for piece in pieces]
     without_removed = leave_out(documents, is_removed)
-    remaining = [
-        b" ".join(p for p in pieces[a:b] if p not in removed) for a, b in pairwise(offsets.tolist())
-    ]
+    parts = (pieces[a:b] for a, b in pairwise(offsets.tolist()))
+    remaining = [b" ".join(p for p in part if p not in removed) for part in parts]
     assert without_removed.normal.tobytes() == b"".join(remaining)
     key_set = KeySet()
     keys = sorted({piece.hex() for piece in pieces})

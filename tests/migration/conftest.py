@@ -49,9 +49,7 @@ def system_server(folder: Path) -> Iterator[Extensible]:
     extensions that tests may write to.
     """
     if not SYSTEM_PROGRAMS or not (SYSTEM_PROGRAMS[-1] / "pg_config").exists():
-        pytest.skip(
-            "needs PostgreSQL 18, or the operating system's PostgreSQL in /usr/lib/postgresql"
-        )
+        pytest.skip("needs PostgreSQL 18, or the system's PostgreSQL in /usr/lib/postgresql")
     config = SYSTEM_PROGRAMS[-1] / "pg_config"
     for option in ("--bindir", "--pkglibdir", "--sharedir"):
         original = Path(run_command(str(config), option).strip())
@@ -71,16 +69,12 @@ def extensible(server: Server, folder: Path, request: pytest.FixtureRequest) -> 
     with psycopg.connect(server.url) as connection:
         has_control_path = connection.info.server_version >= 180000
     if own_folder := os.environ.get("TEXTSIM_TEST_SHAREDIR"):
-        extensible = Extensible(
-            server.url, f"{server.prefix}x", variables=(f"SHAREDIR={own_folder}",)
-        )
+        variables = (f"SHAREDIR={own_folder}",)
+        extensible = Extensible(server.url, f"{server.prefix}x", variables=variables)
     elif has_control_path:
-        extensible = Extensible(
-            server.url,
-            f"{server.prefix}x",
-            control_path=f"{folder / 'share'}:$system",
-            variables=(f"SHAREDIR={folder / 'share'}",),
-        )
+        share = folder / "share"
+        paths = f"{share}:$system", (f"SHAREDIR={share}",)
+        extensible = Extensible(server.url, f"{server.prefix}x", *paths)
     else:
         extensible = request.getfixturevalue("system_server")
     extensible.install(ROOT / "sql")

@@ -43,19 +43,15 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
     number = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'secret'")[0][0]
     stage.run(stage.writer, "CREATE TABLE mine (id integer PRIMARY KEY, body text)")
     statements = [
-        "SELECT * FROM textsim.document",
-        "SELECT * FROM textsim.band",
-        f"SELECT * FROM textsim.document_{number}",
-        f"SELECT * FROM textsim.band_{number}",
+        *("SELECT * FROM textsim.document", "SELECT * FROM textsim.band"),
+        *(f"SELECT * FROM textsim.document_{number}", f"SELECT * FROM textsim.band_{number}"),
         f"SELECT * FROM textsim.matches('secret', $${secret}$$)",
         f"SELECT * FROM textsim.candidates('secret', $${secret}$$)",
         "SELECT * FROM textsim.neighbours('secret', 's')",
-        "SELECT * FROM textsim.pairs('secret')",
-        "SELECT * FROM textsim.clusters('secret')",
+        *("SELECT * FROM textsim.pairs('secret')", "SELECT * FROM textsim.clusters('secret')"),
         "SELECT * FROM textsim.duplicates('secret')",
         f"SELECT * FROM textsim.group_pairs('SELECT key, id::text FROM textsim.document_{number}')",
-        "SELECT textsim.add('secret', 'new', 'text')",
-        "SELECT textsim.remove('secret', 's')",
+        *("SELECT textsim.add('secret', 'new', 'text')", "SELECT textsim.remove('secret', 's')"),
         "SELECT textsim.judge('secret', 's', 't', 'same')",
         "SELECT textsim.unjudge('secret', 's', 't')",
         "SELECT * FROM textsim.judgements('secret')",
@@ -87,10 +83,8 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
                     call()
     assert stage.allowed(stage.other, ["SELECT textsim.add('news', 'x', 'text')"]) == []
     # A writer takes ids of its corpus and cannot reset the sequence; a reader takes no ids.
-    ids = [
-        "SELECT nextval('textsim.document_1_id_seq')",
-        "SELECT setval('textsim.document_1_id_seq', 1)",
-    ]
+    sequence = "'textsim.document_1_id_seq'"
+    ids = [f"SELECT nextval({sequence})", f"SELECT setval({sequence}, 1)"]
     assert stage.allowed(stage.writer, ids) == ids[:1]
     assert stage.allowed(stage.other, ids) == []
     listed = "SELECT a, b, similarity FROM textsim.pairs('news', 0.5)"
@@ -149,11 +143,8 @@ def test_no_relation_tells_of_another_corpus(stage: Stage) -> None:
         "AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1"
     )
     shown: dict[str, str] = {}
-    for role, grant in (
-        (stage.other, "grant_reader"),
-        (stage.writer, "grant_writer"),
-        (stage.owner, ""),
-    ):
+    grants = ((stage.other, "grant_reader"), (stage.writer, "grant_writer"), (stage.owner, ""))
+    for role, grant in grants:
         if grant:
             stage.run(stage.owner, f"SELECT textsim.{grant}('\"{role}\"', 'news')")
         readable = [name for (name,) in stage.run(role, relations)]

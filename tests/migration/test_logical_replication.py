@@ -80,9 +80,8 @@ def test_replicated_rows_are_neither_indexed_nor_compared(logical_server: Server
             corpus = db.create_corpus("posts", shingle="word:1", is_unique=True)
             corpus.attach("post", "id", "body", "inline")
             with subscribed(publisher, subscriber):
-                publisher.execute(
-                    "INSERT INTO post VALUES (1, %s), (2, %s), (3, %s)", [FOX, TWIN, OTHER]
-                )
+                insert = "INSERT INTO post VALUES (1, %s), (2, %s), (3, %s)"
+                publisher.execute(insert, [FOX, TWIN, OTHER])
                 wait_until(subscriber, b"SELECT FROM post HAVING count(*) = 3")
                 assert len(corpus) == 0
                 report = corpus.reconcile()
@@ -95,10 +94,8 @@ def test_replicated_rows_are_neither_indexed_nor_compared(logical_server: Server
                 wait_until(subscriber, b"SELECT FROM post WHERE id = 4")
                 assert [match.key for match in corpus.query(NEW)] == ["4"]
                 publisher.execute("INSERT INTO post VALUES (5, %s)", [NEW])
-                wait_until(
-                    subscriber,
-                    b"SELECT FROM pg_stat_subscription_stats WHERE apply_error_count > 0",
-                )
+                failed = b"SELECT FROM pg_stat_subscription_stats WHERE apply_error_count > 0"
+                wait_until(subscriber, failed)
                 assert subscriber.execute("SELECT FROM post WHERE id = 5").fetchall() == []
             assert corpus.check() == []
 
@@ -177,9 +174,8 @@ def test_a_standby_answers_and_takes_over(servers: Pair, textsim: Textsim) -> No
             corpus = db.corpus("news")
             # Everything that only reads gives the same results as on the primary.
             assert corpus.query(NEWS["a"]) == expected.query(NEWS["a"])
-            assert corpus.query_many(list(NEWS.values())) == expected.query_many(
-                list(NEWS.values())
-            )
+            texts = list(NEWS.values())
+            assert corpus.query_many(texts) == expected.query_many(texts)
             assert corpus.neighbours("a") == expected.neighbours("a")
             assert list(corpus.pairs()) == list(expected.pairs())
             assert list(corpus.clusters()) == list(expected.clusters())

@@ -27,9 +27,7 @@ from textsim_db.settings.named_values import Mode
 IncludeName = Callable[[str | None, str, Mapping[str, str | None]], bool]
 
 
-def test_an_application_installs_the_schema_in_a_revision(
-    tmp_path: Path, empty_database_url: str
-) -> None:
+def test_an_application_installs_in_a_revision(tmp_path: Path, empty_database_url: str) -> None:
     application = own_alembic(tmp_path, empty_database_url)
     alembic.command.upgrade(application, "head")
     with ts.connect(empty_database_url) as db:
@@ -62,9 +60,7 @@ def proposed_changes(address: str, include_name: IncludeName | None, schemas: bo
 
 def include_name_of_page() -> IncludeName:
     """Return the filter that the page shows."""
-    (block,) = re.findall(
-        r"```python\n(def include_name.*?)```", PAGE.read_text("utf-8"), re.DOTALL
-    )
+    (block,) = re.findall(r"```python\n(def include_name.*?)```", PAGE.read_text("utf-8"), re.S)
     names: dict[str, Any] = {}
     exec(block, names)
     filter_of_page: IncludeName = names["include_name"]

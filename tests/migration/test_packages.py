@@ -69,9 +69,8 @@ def test_the_wheel_and_the_sql_file_work_in_an_empty_environment(
     options = ("--constraint", ROOT / "constraints.txt")
     commands = release.install(sys.executable, files[0], tmp_path / "empty", *options)
     python, textsim = commands / "python", commands / "textsim"
-    lend_kernels(
-        Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
-    )
+    program = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    lend_kernels(Path(run(python, "-c", program).strip()))
     release.check_wheel(commands, tmp_path)
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
         connection.execute(files[2].read_bytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import psycopg
 import pytest
@@ -160,9 +161,7 @@ def answers(stage: Stage, role: str) -> dict[str, str]:
     def note(diagnostic: Diagnostic) -> None:
         said.append(
             (
-                diagnostic.message_primary,
-                diagnostic.message_detail,
-                diagnostic.message_hint,
+                *(diagnostic.message_primary, diagnostic.message_detail, diagnostic.message_hint),
                 diagnostic.context,
             )
         )
@@ -194,9 +193,8 @@ def answers(stage: Stage, role: str) -> dict[str, str]:
 def test_no_function_tells_of_another_corpus(stage: Stage, is_unique: bool) -> None:
     """The test calls every function of the catalog, also those that are added later."""
     with stage.connect(stage.owner) as db:
-        db.create_corpus(
-            "hidden", scoped=True, passages=8, keep_for="1 day", is_unique=is_unique
-        ).track()
+        settings: dict[str, Any] = {"passages": 8, "keep_for": "1 day", "is_unique": is_unique}
+        db.create_corpus("hidden", scoped=True, **settings).track()
     stage.run(
         stage.owner,
         f"SELECT textsim.revoke_all('\"{stage.writer}\"')",

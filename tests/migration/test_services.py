@@ -43,7 +43,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
         pytest.skip("systemd-analyze is not installed")
     file = tmp_path / "textsim-worker@.service"
     file.write_text(unit.replace(program, "/bin/true"))
-    done = subprocess.run([analyze, "verify", file], capture_output=True, text=True, check=False)
+    done = subprocess.run([analyze, "verify", file], capture_output=True, text=True)
     ours = [line for line in done.stderr.splitlines() if "textsim-worker" in line]
     assert (done.returncode, ours) == (0, [])
 
@@ -66,10 +66,7 @@ def test_the_manifest_runs_a_worker_with_all_probes() -> None:
     assert container["image"].endswith(f"/textsim-db:{textsim_db.__version__}")
     assert container["imagePullPolicy"] == "IfNotPresent"
     resources = container["resources"]
-    assert (resources["requests"].keys(), resources["limits"].keys()) == (
-        {"cpu", "memory"},
-        {"memory"},
-    )
+    assert (*resources["requests"], *resources["limits"]) == ("cpu", "memory", "memory")
     # The restricted profile of the Pod Security Standards.
     security = container["securityContext"] | pod["spec"]["securityContext"]
     assert security["runAsNonRoot"] is True
@@ -89,10 +86,8 @@ def instructions(name: str) -> list[str]:
 
 
 def test_the_image_has_all_commands() -> None:
-    extras = {
-        frozenset(names.split(","))
-        for names in re.findall(r"'(?:\.|textsim-db)\[(.*?)\]'", DOCKERFILE)
-    }
+    named = re.findall(r"'(?:\.|textsim-db)\[(.*?)\]'", DOCKERFILE)
+    extras = {frozenset(names.split(",")) for names in named}
     assert {"languages", "mcp", "prometheus", "review"} <= frozenset.intersection(*extras)
 
 
@@ -156,7 +151,7 @@ def test_the_worker_of_docker_compose_has_few_rights(tmp_path: Path) -> None:
 
 
 def run(command: list[str | Path], environment: dict[str, str]) -> None:
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -198,6 +193,6 @@ def test_compose_has_one_image_a_health_check_and_no_password_of_ours() -> None:
     start, python, *arguments = worker["healthcheck"]["test"]
     assert (start, python) == ("CMD", "python")
     # Without a worker it fails; test_metrics.py asks a worker for the same page.
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, check=False)
+    done = subprocess.run([sys.executable, *arguments], capture_output=True)
     assert b"refused" in done.stderr
     assert "9464/healthz" in arguments[1]

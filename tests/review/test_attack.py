@@ -28,9 +28,7 @@ ORIGINS = ["null", "http://evil.example", HOME + "0", "https" + HOME[4:], f"{HOM
 """Origins of other sites."""
 
 
-def test_hostile_requests_of_the_browser_itself_run_no_script(
-    corpus: ts.Corpus, open_review: Open, rng: random.Random
-) -> None:
+def test_requests_run_no_script(corpus: ts.Corpus, open_review: Open, rng: random.Random) -> None:
     words = " ".join(f"word{i}" for i in range(30))
     corpus.add_many({key: f"{key} {words} {key}" for key in HOSTILE})
     for _ in range(10):
@@ -81,9 +79,7 @@ def query(rng: random.Random) -> str:
 
 def body(rng: random.Random) -> bytes:
     forms = [
-        b"",
-        b"verdict=same&seen=",
-        b"verdict=same&seen=&note=" + b"%3Cscript%3E" * 20,
+        *(b"", b"verdict=same&seen=", b"verdict=same&seen=&note=" + b"%3Cscript%3E" * 20),
         b'--x\r\nContent-Disposition: form-data; name="file"; filename="j.csv"\r\n\r\na,b,verdict\r\n',
         rng.randbytes(200),
     ]
@@ -100,37 +96,25 @@ def check(headers: Mapping[str, str], page: str) -> None:
         assert headers["x-content-type-options"] == "nosniff"
 
 
-ADDRESSES = [
-    "/",
-    "/pairs",
-    "/pair?a=a&b=b",
-    "/clusters",
-    "/precision",
-    "/static/review.css",
-    "/effect",
-]
+PAGES = ["/", "/pairs", "/pair?a=a&b=b", "/clusters", "/precision", "/static/review.css", "/effect"]
 
 
-def test_the_token_opens_the_pages_and_nothing_else_does(
-    corpus: ts.Corpus, open_review: Open
-) -> None:
+def test_the_token_alone_opens_the_pages(corpus: ts.Corpus, open_review: Open) -> None:
     client = open_review(corpus, enter=False)
-    for path in ADDRESSES:
+    for path in PAGES:
         assert client.get(path).status_code == 403
     for wrong in ("", "x", TOKEN[:-1], TOKEN + "x", "é", "%ff", f"x/{TOKEN}"):
         assert client.get(f"/{wrong}/").status_code == 403
     assert client.get(f"/{TOKEN}").status_code == client.get(f"/?token={TOKEN}").status_code == 403
     # A browser would send a cookie to the other servers of this machine, too.
-    for path in ADDRESSES:
+    for path in PAGES:
         shown = client.get(f"/{TOKEN}{path}")
         assert shown.status_code == (404 if path.startswith("/pair?") else 200)
         assert "set-cookie" not in shown.headers
         assert TOKEN not in shown.text
 
 
-def test_other_hosts_and_forms_of_other_sites_are_refused(
-    corpus: ts.Corpus, open_review: Open
-) -> None:
+def test_other_hosts_and_other_sites_are_refused(corpus: ts.Corpus, open_review: Open) -> None:
     client = open_review(corpus)
     for host in HOSTS:
         assert client.get("/", headers=[(b"host", host.encode())]).status_code == 421, host
@@ -146,7 +130,7 @@ def test_other_hosts_and_forms_of_other_sites_are_refused(
 
 def test_every_response_forbids_foreign_content(corpus: ts.Corpus, open_review: Open) -> None:
     client = open_review(corpus)
-    responses = [client.get(path) for path in (*ADDRESSES, "/none", "/judge")]
+    responses = [client.get(path) for path in (*PAGES, "/none", "/judge")]
     responses += [client.get("/", headers={"host": "x"}), client.post("/judge?a=a")]
     for response in responses:
         policy = response.headers["content-security-policy"]

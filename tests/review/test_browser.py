@@ -62,9 +62,8 @@ def enter(browser: webdriver.Chrome, address: str, heading: str = "Overview") ->
 
 def wait(browser: webdriver.Chrome, condition: object) -> None:
     assert callable(condition)
-    WebDriverWait(browser, PAGE_SECONDS, ignored_exceptions=[Exception]).until(
-        lambda _: condition()
-    )
+    waiting = WebDriverWait(browser, PAGE_SECONDS, ignored_exceptions=[Exception])
+    waiting.until(lambda _: condition())
 
 
 def title(browser: webdriver.Chrome) -> str:
@@ -131,7 +130,7 @@ def test_the_handle_shows_what_a_threshold_means(
 
 
 @with_scripts
-def test_the_handle_stands_under_its_threshold(
+def test_the_handle_marks_its_threshold(
     browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str
 ) -> None:
     corpus.add_many({"d": f"{WORDS} today", "e": "word1 word2 word3", "f": "word1 word2 word4"})
@@ -214,17 +213,14 @@ def test_pages_have_contrast_names_and_a_heading(
             if is_dark:  # headings and names are those of the light pages
                 continue
             assert len(browser.find_elements(By.TAG_NAME, "h1")) == 1
-            for control in browser.find_elements(
-                By.CSS_SELECTOR, "input:not([type=hidden]), select, textarea, button, a"
-            ):
+            controls = "input:not([type=hidden]), select, textarea, button, a"
+            for control in browser.find_elements(By.CSS_SELECTOR, controls):
                 is_named = bool(control.accessible_name) or not control.is_displayed()
                 assert is_named, (path, control.get_attribute("outerHTML"))
 
 
 @with_scripts
-def test_pages_fit_a_narrow_window(
-    browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str
-) -> None:
+def test_pages_fit_a_phone(browser: webdriver.Chrome, corpus: ts.Corpus, database_url: str) -> None:
     for i in range(12):
         corpus.add(f"key-of-24-characters-{i:03}", f"{WORDS} {i}")
         corpus.judge("a", f"key-of-24-characters-{i:03}", "same" if i % 2 else "different")

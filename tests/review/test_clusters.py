@@ -18,9 +18,7 @@ from textsim_db.review.survey import read_pairs
 WORDS = [f"w{i}" for i in range(40)]
 
 
-def test_clusters_obey_judgements_as_those_of_the_corpus_do(
-    corpus: ts.Corpus, rng: random.Random
-) -> None:
+def test_clusters_obey_judgements_as_in_the_corpus(corpus: ts.Corpus, rng: random.Random) -> None:
     keys = [f"k{i:02}" for i in range(40)]
     for key in keys:
         places = rng.sample(range(40), rng.randrange(12))
@@ -41,9 +39,7 @@ def test_clusters_obey_judgements_as_those_of_the_corpus_do(
         assert weakest == [each.weakest for each in expected]
 
 
-def test_a_cluster_is_cut_at_its_weakest_link_and_joined_again(
-    corpus: ts.Corpus, open_review: Open
-) -> None:
+def test_a_cluster_is_cut_at_its_weakest_link(corpus: ts.Corpus, open_review: Open) -> None:
     base = " ".join(WORDS)
     corpus.add_many({"a": base, "b": f"{base} end", "c": f"{base} end of all", "far": "else"})
     client = open_review(corpus)
@@ -72,9 +68,7 @@ def test_a_template_that_holds_a_cluster_is_named(corpus: ts.Corpus, open_review
         assert ("A template holds" in client.get(path).text) == inspection.held_by_template
 
 
-def test_tracked_clusters_are_read_again_when_they_change(
-    corpus: ts.Corpus, open_review: Open
-) -> None:
+def test_tracked_clusters_are_read_when_they_change(corpus: ts.Corpus, open_review: Open) -> None:
     base = " ".join(WORDS)
     corpus.add_many({"a": base, "b": f"{base} end"})
     corpus.track()
@@ -92,9 +86,7 @@ def test_tracked_clusters_are_read_again_when_they_change(
     assert "Cluster of 2 documents" in client.get("/cluster?key=a").text
 
 
-def test_stored_clusters_say_why_the_overview_counts_others(
-    db: ts.Database, open_review: Open
-) -> None:
+def test_stored_clusters_say_why_counts_differ(db: ts.Database, open_review: Open) -> None:
     corpus = db.create_corpus("chains", threshold=0.6, recall=1.0, shingle="word:1")
     texts = [WORDS[i : i + 20] for i in (0, 4, 8, 12)]
     corpus.add_many({f"k{i}": " ".join(words) for i, words in enumerate(texts)})

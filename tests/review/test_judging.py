@@ -45,9 +45,7 @@ def test_a_verdict_is_recorded_and_undone(chairs: ts.Corpus, open_review: Open) 
     assert client.post("/undo").headers["location"] == "pairs"
 
 
-def test_a_stale_judgement_is_shown_and_the_pair_waits_again(
-    chairs: ts.Corpus, open_review: Open
-) -> None:
+def test_a_stale_judgement_is_shown_and_waits_again(chairs: ts.Corpus, open_review: Open) -> None:
     chairs.judge("a", "b", "same")
     chairs.judge("b", "c", "different")
     chairs.add("b", f"{chairs.normal_form('b')} at night")
@@ -60,15 +58,11 @@ def test_a_stale_judgement_is_shown_and_the_pair_waits_again(
     assert _open_pairs(client) == 2
     # An undone judgement is as stale as it was.
     client.post("/undo")
-    assert [(j.verdict, j.is_stale) for j in chairs.judgements()] == [
-        ("same", True),
-        ("different", True),
-    ]
+    after = [(j.verdict, j.is_stale) for j in chairs.judgements()]
+    assert after == [("same", True), ("different", True)]
 
 
-def test_two_people_do_not_overwrite_each_other_unseen(
-    chairs: ts.Corpus, open_review: Open
-) -> None:
+def test_two_people_overwrite_no_judgement_unseen(chairs: ts.Corpus, open_review: Open) -> None:
     one, other = open_review(chairs), open_review(chairs)
     seen = _seen(one, "a", "b")
     _judge(other, "a", "b", "different")
@@ -107,9 +101,7 @@ def stage(server: Server) -> object:
         yield stage
 
 
-def test_a_role_without_rights_reads_in_words_that_it_cannot_judge(
-    stage: Stage, open_review: Open
-) -> None:
+def test_a_role_without_rights_reads_that_it_cannot_judge(stage: Stage, open_review: Open) -> None:
     with stage.connect(stage.reader) as db:
         client = open_review(db.corpus("news"))
         assert client.get("/pairs").status_code == 200
@@ -127,7 +119,7 @@ def _seen(client: TestClient, a: str, b: str) -> str:
 
 
 def _judge(
-    client: TestClient, a: str, b: str, verdict: str, note: str = "", seen: str | None = None
+    client: TestClient, a: str, b: str, verdict: str, note: str = "", seen: Any = None
 ) -> Any:
     if seen is None:
         seen = _seen(client, a, b)
@@ -160,9 +152,7 @@ def test_exported_judgements_are_imported_again(corpus: ts.Corpus, open_review: 
     assert [j.verdict for j in corpus.judgements()] == ["different", "different"]
 
 
-def test_no_cell_of_an_export_is_a_formula_and_keys_stay(
-    corpus: ts.Corpus, open_review: Open, tmp_path: Path
-) -> None:
+def test_no_exported_cell_is_formula(corpus: ts.Corpus, open_review: Open, tmp_path: Path) -> None:
     starts = ["=", "+", "-", "@", "\t", "\r", "＝", "'=", "'", "''-", ""]
     cells = [f"{start}{text}" for start in starts for text in ("1", "HYPERLINK(0);=1")]
     given = [(a, "'", "same", f"{a} note") for a in cells if a != "'"]
@@ -174,16 +164,13 @@ def test_no_cell_of_an_export_is_a_formula_and_keys_stay(
     # A spreadsheet that separates by semicolons sees no further cell.
     assert exported.count(b'"') == 2 * sum(map(len, rows))
     read = read_judgements(str(tmp_path / "judgements.csv"))
-    assert {(frozenset(each[:2]), each.note) for each in read} == {
-        (frozenset(each[:2]), each[3]) for each in given
-    }
+    notes = {(frozenset(each[:2]), each[3]) for each in given}
+    assert {(frozenset(each[:2]), each.note) for each in read} == notes
 
 
 def test_parts_inside_of_a_part_are_not_read(corpus: ts.Corpus, open_review: Open) -> None:
-    nested = b"".join(
-        b"--%d\r\nContent-Type: multipart/mixed; boundary=%d\r\n\r\n" % (i, i + 1)
-        for i in range(30_000)
-    )
+    part = b"--%d\r\nContent-Type: multipart/mixed; boundary=%d\r\n\r\n"
+    nested = b"".join(part % (i, i + 1) for i in range(30_000))
     files: Any = {"other": ("x", nested, "multipart/mixed; boundary=0"), "file": ("j.csv", FILE)}
     assert open_review(corpus).post("/import", files=files).status_code == 303
 

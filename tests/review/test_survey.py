@@ -36,9 +36,8 @@ def test_effects_and_clusters_are_those_of_all_pairs(rng: random.Random) -> None
         assert len(found) == len(pairs)
         for step in range(101):
             chosen = [pair for pair in pairs if pair.similarity >= step / 100]
-            groups = sorted(
-                ts.group_pairs(chosen, linkage="single"), key=lambda g: (-len(g.keys), g.keys)
-            )
+            groups = ts.group_pairs(chosen, linkage="single")
+            groups = sorted(groups, key=lambda g: (-len(g.keys), g.keys))
             removals = sum(len(group.keys) - 1 for group in groups)
             assert found.effect(step / 100)[1:] == (len(chosen), len(groups), removals)
             clusters = ChainClusters(found, step / 100, Judged([], []), set())
@@ -74,14 +73,12 @@ def test_the_first_pairs_of_the_spread_order_are_a_fair_sample() -> None:
     assert np.count_nonzero(similarity >= 0.9) >= 3
 
 
-def test_of_many_pairs_those_near_the_threshold_are_kept(
-    monkeypatch: pytest.MonkeyPatch, rng: random.Random
-) -> None:
+def test_pairs_near_threshold_are_kept(monkeypatch: pytest.MonkeyPatch, rng: random.Random) -> None:
     pairs = random_pairs(rng, 60, 500)
     rng.shuffle(pairs)
     expected = pairs_of(pairs).effect(0.3)
     monkeypatch.setattr(survey, "MOST_PAIRS", 50)
-    monkeypatch.setattr(survey, "_PART", 20)
+    monkeypatch.setattr(survey, "_LINKED_AT_ONCE", 20)
     found = pairs_of(pairs, 0.7)
     assert len(found.links.left) == 50
     assert len(found) == len(pairs)
@@ -104,12 +101,8 @@ def test_excerpts_end_at_word_borders(rng: random.Random) -> None:
     changed = [*words[:30], "changed", *words[31:]]
     a, b = (ShownText(" ".join(each), True) for each in (words, changed))
     parts = summary(a, b).excerpt
-    assert [change for change, _ in parts] == [
-        Change.SAME,
-        Change.REMOVED,
-        Change.ADDED,
-        Change.SAME,
-    ]
+    changes = [change for change, _ in parts]
+    assert changes == [Change.SAME, Change.REMOVED, Change.ADDED, Change.SAME]
     assert parts[0][1].startswith("… ")
     assert parts[3][1].endswith(" …")
     shown = [word for _, part in parts for word in part.split() if word != "…"]
@@ -122,10 +115,8 @@ def test_excerpts_end_at_word_borders(rng: random.Random) -> None:
 
 
 def test_an_excerpt_says_that_the_texts_go_on() -> None:
-    a, b = (
-        ShownText("one old word, and another old word", True),
-        ShownText("one word, and another word", True),
-    )
+    texts = ("one old word, and another old word", "one word, and another word")
+    a, b = (ShownText(text, True) for text in texts)
     assert summary(a, b).excerpt[-1] == (Change.SAME, "…")
     assert not any("…" in part for _, part in summary(a, ShownText(f"new {a.text}", True)).excerpt)
 

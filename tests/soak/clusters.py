@@ -46,10 +46,8 @@ KILL = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND query LIKE '%update_clusters%' AND query NOT LIKE '%terminate%'
 """
-REBUILT = (
-    *(ts.CorpusChanged, pg.ObjectNotInPrerequisiteState, pg.UndefinedTable),
-    pg.UndefinedFunction,
-)
+GONE = (pg.UndefinedTable, pg.UndefinedFunction)
+REBUILT = (ts.CorpusChanged, pg.ObjectNotInPrerequisiteState, *GONE)
 """Errors of a writer that began before the end of a rebuild."""
 LIVES = list(itertools.product(CORPORA, Mode))
 
@@ -98,10 +96,8 @@ class Life:
         self._corpus.track(mode=self.mode, keep_events=None)
         with ExitStack() as stack:
             stack.callback(self._worker.kill)
-            connections = [
-                stack.enter_context(psycopg.connect(self.url, autocommit=True))
-                for _ in range(self.writers)
-            ]
+            opened = (psycopg.connect(self.url, autocommit=True) for _ in range(self.writers))
+            connections = [*map(stack.enter_context, opened)]
             threads = stack.enter_context(ThreadPoolExecutor(self.writers))
             rngs = [random.Random(f"{self.seed} {number}") for number in range(self.writers)]
             for start in range(0, steps, BETWEEN_COMPARISONS):
@@ -154,9 +150,8 @@ class Life:
     def _expire(self, connection: Connection, rng: random.Random) -> None:
         documents, _ = tables_of(connection, NAME)
         keys = [f"k{number}" for number in rng.sample(range(KEYS), 5)]
-        connection.execute(
-            f"UPDATE {documents} SET expires_at = now() WHERE key = ANY (%s)".encode(), [keys]
-        )
+        expire = f"UPDATE {documents} SET expires_at = now() WHERE key = ANY (%s)"
+        connection.execute(expire.encode(), [keys])
         connection.execute("CALL textsim.expire(%s)", [NAME])
 
     def _compare(self, connection: Connection) -> None:

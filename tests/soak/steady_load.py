@@ -127,7 +127,7 @@ def judge(samples: list[Sample]) -> list[str]:
     return faults
 
 
-def call_steadily(call: Callable[[], None], durations: Durations, stop: threading.Event) -> None:
+def call_steadily(call: Callable[[], object], durations: Durations, stop: threading.Event) -> None:
     due = time.monotonic()
     while not stop.is_set():
         time.sleep(max(0.0, due - time.monotonic()))
@@ -170,9 +170,7 @@ def search(url: str, seed: int, durations: Durations, stop: threading.Event) -> 
         corpus = db.corpus("c")
         stored = [row[0] for row in connection.execute("SELECT body FROM t LIMIT 1000")]
         connection.rollback()
-        call_steadily(
-            lambda: (corpus.query(texts.edit(rng.choice(stored))), None)[1], durations, stop
-        )
+        call_steadily(lambda: corpus.query(texts.edit(rng.choice(stored))), durations, stop)
 
 
 def bytes_of_fresh_copy(connection: Connection) -> tuple[float, float]:
@@ -182,9 +180,8 @@ def bytes_of_fresh_copy(connection: Connection) -> tuple[float, float]:
         "CREATE INDEX fresh_bucket ON fresh (bucket, document_id)"
     )
     sizes = "SELECT pg_relation_size('fresh')::float8 / n, pg_relation_size('fresh_bucket') / n "
-    ((table, index),) = connection.execute(
-        f"{sizes} FROM (SELECT count(*)::float8 FROM fresh) c (n)".encode()
-    ).fetchall()
+    query = f"{sizes} FROM (SELECT count(*)::float8 FROM fresh) c (n)"
+    ((table, index),) = connection.execute(query.encode()).fetchall()
     connection.execute("DROP TABLE fresh")
     return table, index
 
@@ -218,10 +215,8 @@ def soak(seconds: float, documents: int, seed: int) -> list[str]:
                 env={**os.environ, "TEXTSIM_DATABASE_URL": url},
             )
             try:
-                samples = measure(
-                    url, connection, corpus, worker.pid, fresh, seconds, interval, seed
-                )
-                faults = judge(samples)
+                times = (seconds, interval, seed)
+                faults = judge(measure(url, connection, corpus, worker.pid, fresh, *times))
                 if worker.poll() is not None:
                     faults.append(f"the worker ended with {worker.returncode}")
                 faults += finish(connection, corpus)
@@ -254,9 +249,8 @@ def measure(
         try:
             while time.monotonic() - start < seconds and not any(f.done() for f in futures):
                 time.sleep(interval)
-                ((connections, table, index, lag),) = connection.execute(
-                    MEASURED, [corpus.config.bands]
-                ).fetchall()
+                measured = connection.execute(MEASURED, [corpus.config.bands])
+                ((connections, table, index, lag),) = measured.fetchall()
                 calls: list[float] = []
                 for each in durations:
                     calls += [len(each) / interval, *np.percentile(each or [0.0], (50, 99))]

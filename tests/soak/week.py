@@ -116,10 +116,8 @@ class Week:
                 connection.execute("SET lock_timeout = '2s'")
                 while not self.stop.wait(1 / WRITES_A_SECOND):
                     try:
-                        connection.execute(
-                            "UPDATE post SET body = %s WHERE id = %s",
-                            [texts.draw(), rng.randrange(self.rows)],
-                        )
+                        row = [texts.draw(), rng.randrange(self.rows)]
+                        connection.execute("UPDATE post SET body = %s WHERE id = %s", row)
                     except psycopg.Error:
                         self.failed_writes += 1
                         if connection.closed:
@@ -272,10 +270,8 @@ def wait_until_current(week: Week) -> float:
 @contextmanager
 def busy(week: Week, seed: int) -> Iterator[None]:
     """Keep the workers running and write rows until the block ends."""
-    threads = [
-        threading.Thread(target=week.keep_workers),
-        threading.Thread(target=week.write_steadily, args=[seed]),
-    ]
+    writer = threading.Thread(target=week.write_steadily, args=[seed])
+    threads = [threading.Thread(target=week.keep_workers), writer]
     for thread in threads:
         thread.start()
     try:
@@ -298,10 +294,8 @@ def live(week: Week, seed: int) -> list[str]:
             event.happen(week)
             seconds, waiting = time.monotonic() - start, week.waiting()
             lag = wait_until_current(week)
-            print(
-                f"{event.name:<42}{seconds:>9.1f}{waiting:>10,}{lag:>17.1f}{event.limit:>7.0f}",
-                flush=True,
-            )
+            figures = f"{seconds:>9.1f}{waiting:>10,}{lag:>17.1f}{event.limit:>7.0f}"
+            print(f"{event.name:<42}{figures}", flush=True)
             if lag > event.limit:
                 faults.append(f"{event.name}: the lag was under a second after {lag:.1f} s only")
     print(f"{week.failed_writes} single updates failed while the server could not take them")
@@ -311,9 +305,8 @@ def live(week: Week, seed: int) -> list[str]:
 def fill(week: Week) -> None:
     """Create the partitioned table and attach it."""
     with connect(week.url) as connection:
-        connection.execute(
-            "CREATE TABLE post (id bigint PRIMARY KEY, body text NOT NULL) PARTITION BY RANGE (id)"
-        )
+        columns = "(id bigint PRIMARY KEY, body text NOT NULL)"
+        connection.execute(f"CREATE TABLE post {columns} PARTITION BY RANGE (id)".encode())
         share = -(-week.rows // DAYS)
         for day in range(DAYS):
             connection.execute(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Any
 
 import pytest
@@ -33,19 +34,10 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 GUARDS: list[dict[str, Any]] = [
     {"threshold": 0.6, "recall": 1, "shingle": "word:1", "guards": ["numbers", "negations"]},
-    {
-        "threshold": 0.6,
-        "shingle": "char:3",
-        "guards": "words,numbers",
-        "guard_words": GUARD_WORDS,
-        "stop_words": ["the", "final"],
-    },
-    {
-        "threshold": 0.6,
-        "shingle": "word:1",
-        "guards": ["numbers", "content"],
-        "guard_fillers": [GUARD_FILLER],
-    },
+    {"threshold": 0.6, "shingle": "char:3", "guards": "words,numbers", "guard_words": GUARD_WORDS}
+    | {"stop_words": ["the", "final"]},
+    {"threshold": 0.6, "shingle": "word:1", "guards": ["numbers", "content"]}
+    | {"guard_fillers": [GUARD_FILLER]},
 ]
 
 
@@ -55,9 +47,7 @@ def documents(seed: int) -> Documents:
 
 
 @pytest.mark.parametrize("settings", sample(SETTINGS, 2), ids=str)
-def test_results_are_those_of_a_corpus(
-    spark: Any, db: ts.Database, documents: Documents, settings: dict[str, Any]
-) -> None:
+def test_results_agree(spark: Any, db: ts.Database, documents: Documents, settings: Any) -> None:
     corpus = db.create_corpus("c", **settings)
     corpus.add_many(sorted(documents))
     found = pair_frames.find_candidates(frame(spark, documents), **settings)
@@ -76,11 +66,7 @@ def test_results_are_those_of_a_corpus(
 @pytest.mark.parametrize("settings", GUARDS, ids=str)
 @pytest.mark.parametrize("limit", [2, 256])
 def test_siblings_are_pairs_and_in_no_cluster(
-    db: ts.Database,
-    rng: random.Random,
-    monkeypatch: pytest.MonkeyPatch,
-    settings: dict[str, Any],
-    limit: int,
+    db: ts.Database, rng: random.Random, monkeypatch: pytest.MonkeyPatch, settings: Any, limit: int
 ) -> None:
     for module in (split_large_buckets, bucket_pairs):
         for name in {"LARGE_BUCKET", "CROWDED_BUCKET", "MOST_MET"} & vars(module).keys():
@@ -107,9 +93,7 @@ def test_siblings_are_pairs_and_in_no_cluster(
 
 
 @pytest.mark.parametrize("settings", GUARDS, ids=str)
-def test_guards_are_those_of_a_corpus(
-    spark: Any, db: ts.Database, rng: random.Random, settings: dict[str, Any]
-) -> None:
+def test_guards_agree(spark: Any, db: ts.Database, rng: random.Random, settings: Any) -> None:
     documents = [*guarded_texts(rng, 100).items()]
     corpus = db.create_corpus("c", **settings)
     corpus.add_many(documents)
@@ -146,30 +130,23 @@ def test_copies_and_templates_are_found_as_in_a_corpus(
     assert len(pairs) > 300 * 299 // 2
 
 
-def test_the_rank_decides_which_document_stays(
-    spark: Any, db: ts.Database, documents: Documents, rng: random.Random
-) -> None:
-    ranks: dict[str, float | None] = {
-        key: rng.choice([None, float("nan"), *map(float, range(20))]) for key, _ in documents
-    }
+def test_the_rank_decides(spark: Any, db: ts.Database, documents: Documents, rng: Any) -> None:
+    choices = [None, float("nan"), *map(float, range(20))]
+    ranks: dict[str, float | None] = {key: rng.choice(choices) for key, _ in documents}
     data = [(key, text, ranks[key]) for key, text in documents]
     df = spark.createDataFrame(data, "id string, text string, score double")
     found = pair_frames.find_candidates(df, threshold=0.7)
     corpus = db.create_corpus("c", threshold=0.7)
     corpus.add_many(documents)
 
-    def ascending(key: str) -> float:
+    def ascending(key: str, sign: int = 1) -> float:
         rank = ranks[key]
-        return rank if rank is not None and rank == rank else 1000.0
+        return sign * rank if rank is not None and rank == rank else 1000.0
 
-    def descending(key: str) -> float:
-        rank = ranks[key]
-        return -rank if rank is not None and rank == rank else 1000.0
-
+    descending = partial(ascending, sign=-1)
     assert rows(found.duplicates(rank="score")) == sorted(corpus.duplicates(rank=ascending))
-    assert rows(found.duplicates(rank="score", descending=True)) == sorted(
-        corpus.duplicates(rank=descending)
-    )
+    highest = rows(found.duplicates(rank="score", descending=True))
+    assert highest == sorted(corpus.duplicates(rank=descending))
     longest = rows(found.duplicates(rank=F.length("text"), descending=True))
     lengths = {key: -len(text) for key, text in documents}
     assert longest == sorted(corpus.duplicates(rank=lengths.__getitem__))
@@ -229,19 +206,13 @@ def test_spark_leaves_out_the_boilerplate_of_a_corpus(
 TEXTS = {i: f"the quick brown fox number {i // 2} jumps over the lazy dog" for i in range(300)}
 
 
-def test_a_data_frame_of_spark_is_indexed_searched_and_deduplicated(
-    spark: SparkSession, db: ts.Database
-) -> None:
+def test_frames_of_spark_are_indexed_and_deduplicated(spark: SparkSession, db: ts.Database) -> None:
     frame = spark.createDataFrame(list(TEXTS.items()), "id int, body string")
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.95)
     assert corpus.add_many(frame, key="id", text="body").added == len(TEXTS)
-    found = {
-        (match.query, match.key)
-        for match in corpus.query_many(frame.where("id < 4"), key="id", text="body")
-    }
-    assert found == {(a, str(b)) for a, b in [(0, 0), (0, 1), (1, 0), (1, 1)]} | {
-        (a, str(b)) for a, b in [(2, 2), (2, 3), (3, 2), (3, 3)]
-    }
+    matches = corpus.query_many(frame.where("id < 4"), key="id", text="body")
+    found = {(match.query, match.key) for match in matches}
+    assert found == {(a, str(b)) for a in range(4) for b in range(4) if a // 2 == b // 2}
     unique, report = ts.dedupe_frame(frame, text="body", key="id", shingle="word:1", threshold=0.95)
     kept = unique["id"].to_pylist()
     assert {number // 2 for number in kept} == set(range(150))

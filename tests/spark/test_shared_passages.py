@@ -27,12 +27,7 @@ pytestmark = pytest.mark.more
     ids=str,
 )
 def test_shared_passages_are_those_of_a_corpus(
-    spark: SparkSession,
-    db: ts.Database,
-    seed: int,
-    settings: dict[str, Any],
-    least: int | None,
-    partitions: int | None,
+    spark: SparkSession, db: ts.Database, seed: int, settings: Any, least: Any, partitions: Any
 ) -> None:
     documents = [*related_texts(random.Random(seed), 150).items()]
     corpus = db.create_corpus("c", **settings)

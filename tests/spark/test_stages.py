@@ -136,9 +136,8 @@ def test_the_best_rank_is_kept_as_without_folding_copies(rng: random.Random) -> 
 def test_a_frame_that_changes_between_readings_is_an_error() -> None:
     rows = rows_of([("a", "one two three"), ("b", "one two three")])
     columns = [*rows.columns, pa.array([0, 0], pa.int32()), pa.array([0, 0])]
-    batch = pa.RecordBatch.from_arrays(
-        columns, ["key", "text", "scope", "number", "partition", "rank"]
-    )
+    names = ["key", "text", "scope", "number", "partition", "rank"]
+    batch = pa.RecordBatch.from_arrays(columns, names)
     task = ResultTask(CorpusSettings().complete(), np.array([3]))
     with pytest.raises(InputError, match="has 2 of 3 documents of the first reading; cache"):
         list(stage_3_results.pairs(iter([batch]), task))

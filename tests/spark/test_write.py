@@ -24,11 +24,7 @@ from textsim_db.write.temporary_corpora import temporary_name
 
 pytestmark = pytest.mark.more
 
-DOCUMENTS = [
-    *documents(2000, words=30, planted=0.3, seed=8),
-    ("empty", ""),
-    ("long", "a b " * 5000),
-]
+DOCUMENTS = [*documents(2000, 30, planted=0.3, seed=8), ("empty", ""), ("long", "a b " * 5000)]
 
 
 @pytest.mark.parametrize(
@@ -80,9 +76,8 @@ def test_a_table_stays_attached_to_an_empty_corpus_that_is_filled(
 
         stored_count = count_documents
         monkeypatch.setattr(write_corpus, "count_documents", count)
-        df = spark.createDataFrame(
-            [(1, "other words"), (3, "words of Spark")], "n long, body string"
-        )
+        rows = [(1, "other words"), (3, "words of Spark")]
+        df = spark.createDataFrame(rows, "n long, body string")
         report = write(df, db.url, "c", key="n", text="body")
         assert report == AddReport(added=2)
         assert len(db.corpus("c")) == 3
@@ -149,9 +144,7 @@ def test_wrong_arguments_are_refused(
     assert stored_corpus.names(db.engine) == []
 
 
-def test_keys_may_be_numbers_and_columns_may_have_any_name(
-    spark: SparkSession, db: ts.Database
-) -> None:
+def test_keys_may_be_numbers_of_any_column(spark: SparkSession, db: ts.Database) -> None:
     df = spark.sql("SELECT CAST(-7 AS SMALLINT) AS `a.b`, 'the text' AS `the ``text`")
     assert write(df, db.url, "c", key="a.b", text="the `text").added == 1
     assert [match.key for match in db.corpus("c").query("the text")] == ["-7"]
@@ -194,9 +187,7 @@ def test_all_documents_are_read_once(
     assert {(row["language"], row["scope"]) for row in rows} == {(None, None)}
 
 
-def test_a_corpus_may_have_fewer_documents_than_partitions(
-    spark: SparkSession, db: ts.Database
-) -> None:
+def test_a_corpus_may_have_fewer_documents_than_tasks(spark: SparkSession, db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     assert read(spark, db.url, "c").collect() == []
     corpus.add_many({"1": "a text", "2": "another text"})
@@ -207,9 +198,8 @@ def test_an_expired_document_is_not_read(spark: SparkSession, db: ts.Database) -
     corpus = db.create_corpus("c", keep_for="30 days")
     corpus.add_many({"1": "a text", "2": "another text"})
     with db.engine.begin() as connection:
-        connection.exec_driver_sql(
-            "UPDATE textsim.document_1 SET expires_at = now() WHERE key = '1'"
-        )
+        expire = "UPDATE textsim.document_1 SET expires_at = now() WHERE key = '1'"
+        connection.exec_driver_sql(expire)
     assert {row["key"] for row in read(spark, db.url, "c").collect()} == {"2"}
 
 

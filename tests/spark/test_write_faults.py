@@ -13,6 +13,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 import textsim_db as ts
+from tests.support.connections import value
 from tests.support.rebuilds import stored_rows
 from tests.support.waiting import wait_for
 from textsim_db.db import stored_corpus
@@ -39,14 +40,9 @@ def hidden_documents(url: str) -> int | None:
     """Return the number of documents in the hidden corpus, None if there is none."""
     with psycopg.connect(url, autocommit=True) as connection:
         rows = connection.execute("SELECT id, name FROM textsim.corpus").fetchall()
-        counts = [
-            connection.execute(
-                f"SELECT count(*) FROM textsim.document_{number}".encode()
-            ).fetchone()
-            for number, name in rows
-            if is_temporary(name)
-        ]
-    return sum(count for (count,) in filter(None, counts)) if counts else None
+        tables = [f"textsim.document_{number}" for number, name in rows if is_temporary(name)]
+        counts = [value(connection, f"SELECT count(*) FROM {table}") for table in tables]
+    return sum(counts) if counts else None
 
 
 def failing_after_a_commit(url: str, attempts: int) -> WriteTask:
@@ -98,9 +94,7 @@ def keys_and_ids(db: ts.Database, name: str) -> dict[str, int]:
         return dict(connection.execute(query.encode()).fetchall())
 
 
-def test_a_second_call_goes_on_where_the_first_one_failed(
-    spark: SparkSession, db: ts.Database
-) -> None:
+def test_a_second_call_goes_on_where_one_failed(spark: SparkSession, db: ts.Database) -> None:
     failing = one_partition(spark, MANY).mapInArrow(failing_after_a_commit(db.url, 9), COLUMNS)
     with pytest.raises(PythonException, match="a task that fails after a commit") as caught:
         write(failing, db.url, "c")
@@ -126,9 +120,7 @@ def leave_hidden_corpus(db: ts.Database) -> None:
     assert stored_corpus.names(db.engine) == [name]
 
 
-def test_a_call_with_other_documents_drops_what_a_dead_call_left(
-    spark: SparkSession, db: ts.Database
-) -> None:
+def test_other_documents_drop_what_a_dead_call_left(spark: SparkSession, db: ts.Database) -> None:
     leave_hidden_corpus(db)
     write(one_partition(spark, MANY[:9]), db.url, "c")
     assert stored_corpus.names(db.engine) == ["c"]
@@ -164,14 +156,8 @@ def test_two_rows_of_one_key_are_refused_and_named(spark: SparkSession, db: ts.D
 
 
 def test_refused_rows_are_reported(spark: SparkSession, db: ts.Database) -> None:
-    rows = [
-        *MANY[:3],
-        ("no text", None),
-        (None, "no key"),
-        ("nul", "a\0b"),
-        ("k\0", "a NUL in the key"),
-        ("k" * 1001, "a long key"),
-    ]
+    rows = [*MANY[:3], ("no text", None), (None, "no key"), ("nul", "a\0b")]
+    rows += [("k\0", "a NUL in the key"), ("k" * 1001, "a long key")]
     df = spark.createDataFrame(rows, COLUMNS)
     wrong = spark.sql("SELECT 'wrong' AS id, CAST(X'61FF62' AS STRING) AS text")
     report = write(df.union(wrong), db.url, "c")

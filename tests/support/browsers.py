@@ -18,17 +18,14 @@ def chromium(scripts: bool = True, width: int = 1280) -> Iterator[webdriver.Chro
     """Lend a browser; scripts: whether pages may run their scripts."""
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
-    for argument in (
-        *("--headless=new", "--disable-dev-shm-usage", "--hide-scrollbars"),
-        f"--window-size={width},900",
-    ):
+    quiet = ("--headless=new", "--disable-dev-shm-usage", "--hide-scrollbars")
+    for argument in (*quiet, f"--window-size={width},900"):
         options.add_argument(argument)
     if hasattr(os, "getuid") and os.getuid() == 0:
         options.add_argument("--no-sandbox")  # Chromium refuses to start as root with it
     if not scripts:
-        options.add_experimental_option(
-            "prefs", {"profile.managed_default_content_settings.javascript": 2}
-        )
+        forbidden = {"profile.managed_default_content_settings.javascript": 2}
+        options.add_experimental_option("prefs", forbidden)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
     driver.set_page_load_timeout(PAGE_SECONDS)

@@ -119,9 +119,8 @@ def check_settings(function: str, settings: list[str], plans: bool) -> None:
     forbids the only plan, so a server with JIT would compile them for half a second.
     """
     assert ("jit=off" in settings) == plans, function
-    assert [each for each in settings if each != "jit=off"] == _expected_settings(function), (
-        function
-    )
+    others = [each for each in settings if each != "jit=off"]
+    assert others == _expected_settings(function), function
 
 
 def _expected_settings(function: str) -> list[str]:
@@ -172,19 +171,19 @@ def schema_catalog(url: str) -> dict[str, list[tuple[Any, ...]]]:
     return {name: fetch_sorted(url, query) for name, query in CATALOG.items()}
 
 
+def assert_same_schemas(url: str, *others: str) -> None:
+    """Assert that the schemas of databases are equal."""
+    expected, *catalogs = map(schema_catalog, (url, *others))
+    for name in CATALOG:
+        for catalog in catalogs:
+            assert catalog[name] == expected[name], name
+
+
 def user_catalog(url: str) -> list[list[tuple[Any, ...]]]:
     """Return every schema, relation, function, type and extension that is not part of the server."""
     own = "NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"
-    return [
-        fetch_sorted(url, f"SELECT nspname FROM pg_namespace WHERE nspname {own}"),
-        fetch_sorted(
-            url, f"SELECT relname FROM pg_class WHERE relnamespace::regnamespace::text {own}"
-        ),
-        fetch_sorted(
-            url, f"SELECT proname FROM pg_proc WHERE pronamespace::regnamespace::text {own}"
-        ),
-        fetch_sorted(
-            url, f"SELECT typname FROM pg_type WHERE typnamespace::regnamespace::text {own}"
-        ),
-        fetch_sorted(url, "SELECT extname FROM pg_extension"),
-    ]
+    queries = [f"SELECT nspname FROM pg_namespace WHERE nspname {own}"]
+    for kind, table in (("rel", "pg_class"), ("pro", "pg_proc"), ("typ", "pg_type")):
+        of_schema = f"{kind}namespace::regnamespace::text {own}"
+        queries.append(f"SELECT {kind}name FROM {table} WHERE {of_schema}")
+    return [fetch_sorted(url, query) for query in (*queries, "SELECT extname FROM pg_extension")]

@@ -33,9 +33,8 @@ class Client:
     """One session, whose steps run one after another in a thread."""
 
     def __init__(self, url: str, name: str, isolation: Isolation, options: str = "") -> None:
-        named = sqlalchemy_url(url).update_query_dict(
-            {"application_name": name, "options": options}
-        )
+        query = {"application_name": name, "options": options}
+        named = sqlalchemy_url(url).update_query_dict(query)
         self._name = name
         self.connection: Connection = psycopg.connect(plain_url(named))
         """In a transaction from the first statement on."""
@@ -58,13 +57,7 @@ class Client:
         """Begin a step; return True if it ended, False if it waits for another session."""
         assert self._step is None
         self._step = self._thread.submit(step)
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not self._step.done():
-            if self._monitor.execute(_WAITS, [self._name]).fetchall():
-                return False
-            assert time.monotonic() < end, "neither done nor waiting"
-            time.sleep(0.001)
-        return True
+        return not self.is_waiting()
 
     def end(self) -> Any:
         """Wait for the step that was begun; return its result or raise its error."""

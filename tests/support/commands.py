@@ -45,10 +45,7 @@ def process(
         environment[URL_VARIABLE] = url
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
-        [*python, "-m", "textsim_db.cli", *args],
-        text=True,
-        env=environment,
-        **{**pipes, **options},
+        [*python, "-m", "textsim_db.cli", *args], text=True, env=environment, **{**pipes, **options}
     )
 
 
@@ -78,9 +75,8 @@ def cut_connections(database_url: str, for_good: bool) -> None:
     """End all other connections to a database; for_good: and allow no new ones."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         if for_good:
-            connection.execute(
-                "UPDATE pg_database SET datallowconn = false WHERE datname = current_database()"
-            )
+            close = "UPDATE pg_database SET datallowconn = false WHERE datname = "
+            connection.execute(f"{close}current_database()".encode())
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"

@@ -63,13 +63,10 @@ def reattach(url: str) -> None:
     """Attach both tables as they were, if they are not attached."""
     with psycopg.connect(url, autocommit=True) as connection:
         for corpus, table, mode in (("news", "post", "queue"), ("unique", "offer", "inline")):
-            row = connection.execute(
-                "SELECT FROM textsim.sources WHERE relation = %s::regclass", [table]
-            ).fetchone()
-            if row is None:
-                connection.execute(
-                    "SELECT textsim.attach(%s, %s, 'id', 'body', %s)", [corpus, table, mode]
-                )
+            attached = "SELECT FROM textsim.sources WHERE relation = %s::regclass"
+            if connection.execute(attached, [table]).fetchone() is None:
+                attach = "SELECT textsim.attach(%s, %s, 'id', 'body', %s)"
+                connection.execute(attach, [corpus, table, mode])
     with ts.connect(url) as db:
         db.worker().run(until_idle=True)
 

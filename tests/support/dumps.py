@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 from psycopg import sql
 
-from tests.support.catalog import CATALOG, fetch_sorted, schema_catalog
+from tests.support.catalog import CATALOG, assert_same_schemas, fetch_sorted
 from tests.support.roles import FOX, RIGHTS, TEXTS, Stage
+from tests.support.servers import Server, programs_of
 from textsim_db.results import Member
 
 if TYPE_CHECKING:  # released versions run this module, too
@@ -45,8 +47,17 @@ OFFER = "Oak table for six people, two metres long, with a few scratches on one 
 NOTE = "00000000-0000-0000-0000-000000000001"
 
 
+def programs(server: Server) -> Path:
+    """Return the folder of a pg_dump of the server's version, or else of the next newer one."""
+    version = int(server.version().partition(".")[0])
+    for folder in map(programs_of, range(version, 19)):
+        if folder is not None and (folder / "pg_dump").exists():
+            return folder
+    pytest.skip(f"needs pg_dump of PostgreSQL {version} or newer")
+
+
 def run_command(*command: str) -> str:
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, f"{' '.join(command)}\n{result.stderr[-2000:]}"
     return result.stdout + result.stderr
 
@@ -55,9 +66,8 @@ def fill(stage: Stage) -> None:
     """Create documents of all origins, pending changes, and one change that is set aside."""
     stage.run(stage.owner, f"GRANT CREATE ON DATABASE {dbname(stage.url)} TO PUBLIC")
     stage.run(stage.writer, *TABLES)
-    stage.run(
-        stage.writer, f"INSERT INTO article SELECT i, '{FOX} ' || i FROM generate_series(1, 9) i"
-    )
+    rows = f"SELECT i, '{FOX} ' || i FROM generate_series(1, 9) i"
+    stage.run(stage.writer, f"INSERT INTO article {rows}")
     with stage.connect(stage.owner) as db:
         db.create_corpus("gone").add_many(TEXTS)
         db.corpus("gone").judge("a", "b", "same")
@@ -138,10 +148,8 @@ def clusters(stage: Stage) -> list[object]:
 
 
 def sequences(stage: Stage) -> list[tuple[object, ...]]:
-    query = (
-        "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'textsim' ORDER BY 1"
-    )
-    return stage.run(stage.owner, query)
+    query = "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'textsim'"
+    return stage.run(stage.owner, f"{query} ORDER BY 1")
 
 
 def use_everything(stage: Stage) -> None:
@@ -191,16 +199,13 @@ def use_everything(stage: Stage) -> None:
 def keep_out(stage: Stage) -> None:
     """Assert that no writer adds a near-duplicate to the unique corpus."""
     twin = f"{OFFER} today"
-    for statement in (
-        f"SELECT textsim.add('unique', 'twin', '{twin}')",
-        f"INSERT INTO offer VALUES (2, '{twin}')",
-    ):
+    add = f"SELECT textsim.add('unique', 'twin', '{twin}')"
+    for statement in (add, f"INSERT INTO offer VALUES (2, '{twin}')"):
         with pytest.raises(psycopg.errors.UniqueViolation, match='unique corpus "unique"'):
             stage.run(stage.writer, statement)
     with stage.connect(stage.writer) as db:
-        assert [match.key for match in db.corpus("unique").add_unique("twin", twin).matches] == [
-            "1"
-        ]
+        (match,) = db.corpus("unique").add_unique("twin", twin).matches
+        assert match.key == "1"
 
 
 def check_functions(stage: Stage) -> None:
@@ -218,9 +223,8 @@ def check_functions(stage: Stage) -> None:
 
 def rights(stage: Stage) -> list[tuple[object, ...]]:
     # From PostgreSQL 17 on, an owner also has the right MAINTAIN.
-    return [
-        (*row[:2], (row[2] or "").replace("xtm/", "xt/")) for row in fetch_sorted(stage.url, RIGHTS)
-    ]
+    rows = fetch_sorted(stage.url, RIGHTS)
+    return [(*row[:2], (row[2] or "").replace("xtm/", "xt/")) for row in rows]
 
 
 def check(stage: Stage, restored: Stage, uses_both: bool = False) -> None:
@@ -230,9 +234,7 @@ def check(stage: Stage, restored: Stage, uses_both: bool = False) -> None:
     with psycopg.connect(restored.url) as new, psycopg.connect(stage.url) as old:
         same_version = new.info.server_version == old.info.server_version
     if same_version:  # versions print some definitions differently
-        restored_catalog, expected = schema_catalog(restored.url), schema_catalog(stage.url)
-        for name in CATALOG:
-            assert restored_catalog[name] == expected[name], name
+        assert_same_schemas(stage.url, restored.url)
     assert rights(restored) == rights(stage)
     assert sequences(restored) == sequences(stage)
     assert any(str(name).startswith("document_") for name, _ in sequences(restored))

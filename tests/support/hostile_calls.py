@@ -58,17 +58,8 @@ def hostile_call(rng: random.Random, huge: int = 0) -> tuple[str, dict[str, Any]
         chosen -= {rng.choice(ARGUMENTS)}
     arguments = {each: values.get(each, lambda: rng.choice(KEYS))() for each in sorted(chosen)}
     if arguments and rng.random() < 0.15:
-        odd: list[Any] = [
-            None,
-            7,
-            -1.5,
-            True,
-            [],
-            ["a", ["b"]],
-            {"$ref": "#"},
-            [[[[]]]] * 50,
-            "text",
-        ]
+        odd: list[Any] = [None, 7, -1.5, True, [], ["a", ["b"]], {"$ref": "#"}, "text"]
+        odd.append([[[[]]]] * 50)
         arguments[rng.choice([*arguments])] = rng.choice(odd)
     if name == "remember" and SECRET in str(arguments):
         arguments["text"] = TEXTS[1]  # else the scope itself would have the word

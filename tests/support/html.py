@@ -40,11 +40,8 @@ class Html(HTMLParser):
 
     def values(self, *names: str) -> set[str]:
         """Return the values of some attributes, of all elements."""
-        return {
-            each.attributes[name]
-            for each in self.elements
-            for name in names & each.attributes.keys()
-        }
+        attributes = [pair for each in self.elements for pair in each.attributes.items()]
+        return {value for name, value in attributes if name in names}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append(Element(tag, {name: value or "" for name, value in attrs}))

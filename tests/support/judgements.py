@@ -86,11 +86,8 @@ def expected_clusters(
         for group in groups:
             weight = 2 if linkage == "complete" else 1
             graph.add_weighted_edges_from((a, b, weight) for a, b in combinations(group, 2))
-        clusters = (
-            single_clusters(graph)
-            if linkage == "single"
-            else complete_clusters(graph, rank, groups)
-        )
+        is_single = linkage == "single"
+        clusters = single_clusters(graph) if is_single else complete_clusters(graph, rank, groups)
     return sorted(clusters, key=lambda cluster: (-len(cluster.keys), cluster.keys))
 
 
@@ -125,11 +122,8 @@ def _kept(
         else:
             kept_of[key] = key
             members[key] = {}
-    return [
-        Cluster(tuple(sorted([kept, *links])), min(links.values()), kept)
-        for kept, links in members.items()
-        if links
-    ]
+    of = {kept: links for kept, links in members.items() if links}
+    return [Cluster(tuple(sorted([kept, *of[kept]])), min(of[kept].values()), kept) for kept in of]
 
 
 GivenPair = tuple[Any, Any, float]
@@ -147,15 +141,12 @@ def random_pairs(rng: random.Random) -> list[GivenPair]:
 
 def single_clusters(graph: nx.Graph[Any]) -> list[Cluster[Any]]:
     """Return the connected components of a graph, with their weakest links."""
-    return [
-        Cluster(
-            tuple(sorted(keys)),
-            min(
-                w for _, _, w in nx.maximum_spanning_tree(graph.subgraph(keys)).edges.data("weight")
-            ),
-        )
-        for keys in nx.connected_components(graph)
-    ]
+    clusters = []
+    for keys in nx.connected_components(graph):
+        tree = nx.maximum_spanning_tree(graph.subgraph(keys))
+        weakest = min(weight for _, _, weight in tree.edges.data("weight"))
+        clusters.append(Cluster(tuple(sorted(keys)), weakest))
+    return clusters
 
 
 def complete_clusters(
@@ -200,9 +191,8 @@ def _complete_clusters(
 
 def _lowest_copies(graph: nx.Graph[Any], rank: dict[Any, int]) -> dict[Any, int]:
     """Return for each key the least rank of its copies: they have similarity 1, and the same links."""
-    links = {
-        key: {(key, 1.0), *((k, each["weight"]) for k, each in graph[key].items())} for key in graph
-    }
+    weights = {key: [(k, each["weight"]) for k, each in graph[key].items()] for key in graph}
+    links = {key: {(key, 1.0), *weights[key]} for key in graph}
     return {
         key: min(rank[k] for k, weight in links[key] if weight == 1 and links[k] == links[key])
         for key in graph

@@ -80,7 +80,6 @@ def run_alembic(url: str, *command: str) -> str:
         [sys.executable, "-m", "alembic", *command],
         capture_output=True,
         text=True,
-        check=False,
         cwd=ROOT,
         env=os.environ | {"TEXTSIM_DATABASE_URL": url, "PYTHONPATH": str(ROOT)},
     )

@@ -74,11 +74,9 @@ def differences(
     ):
         config = corpora[name]
         expected = (
-            normal_form(body),
-            shingles_without_stop_words(body, config),
+            *(normal_form(body), shingles_without_stop_words(body, config)),
             sketch_texts.signature(body, config).tolist(),
-            sketch_texts.buckets(body, config).tolist(),
-            fingerprints_of(body, config),
+            *(sketch_texts.buckets(body, config).tolist(), fingerprints_of(body, config)),
         )
         if expected != (form, shingles, signature, buckets, fingerprints):
             yield f"{name} of {body!r}: Python {expected[:2]!r}, SQL {(form, shingles)!r}"

@@ -60,10 +60,8 @@ def maximal_runs(
         begun = places.get(tuple(document[start : start + least]))
         if begun is None:
             continue
-        length, place = max(
-            ((_common(text, place, document, start), place) for place in begun),
-            key=lambda run: run[0],
-        )
+        runs = ((_common(text, place, document, start), place) for place in begun)
+        length, place = max(runs, key=lambda run: run[0])
         if start + length <= last[0] + last[2]:
             continue
         is_repeated = last[:2] == (length, place) and start < last[0] + last[2]
@@ -83,29 +81,22 @@ def _common(text: list[str], place: int, document: list[str], start: int) -> int
 
 
 def expected(text: str, documents: dict[str, str], least: int = WORDS) -> list[Run]:
-    runs = [
-        (key, *run)
-        for key, document in documents.items()
-        for run in maximal_runs(text.split(), document.split(), least)
-    ]
+    own, split = text.split(), {key: document.split() for key, document in documents.items()}
+    runs = [(key, *run) for key in split for run in maximal_runs(own, split[key], least)]
     return sorted(runs, key=lambda run: (-run[1], run[0], run[3]))
 
 
 def in_sql(connection: Connection, text: str, *arguments: Any) -> list[Run]:
     places = ", ".join(["%s"] * (1 + len(arguments)))
-    rows = connection.execute(
-        f"SELECT * FROM textsim.passages('c', {places})".encode(), [text, *arguments]
-    )
-    return [tuple(row) for row in rows]
+    query = f"SELECT * FROM textsim.passages('c', {places})".encode()
+    return [tuple(row) for row in connection.execute(query, [text, *arguments])]
 
 
 def common_in_sql(
     connection: Connection, text: str, max_documents: int | None = None, scope: str | None = None
 ) -> list[CommonRun]:
-    rows = connection.execute(
-        "SELECT * FROM textsim.common_runs('c', %s, %s, %s)", [text, scope, max_documents]
-    )
-    return [CommonRun(*row) for row in rows]
+    query = "SELECT * FROM textsim.common_runs('c', %s, %s, %s)"
+    return [CommonRun(*row) for row in connection.execute(query, [text, scope, max_documents])]
 
 
 def has_many_places(units: Sequence[str], least: int = WORDS) -> bool:

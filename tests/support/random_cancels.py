@@ -46,9 +46,8 @@ class Jobs:
         return self._rng.choice(list(self._jobs.items()))
 
     def _text(self) -> str:
-        return (
-            f"document number {self._rng.randrange(300)} of version one w{self._rng.randrange(9)}"
-        )
+        number, word = self._rng.randrange(300), self._rng.randrange(9)
+        return f"document number {number} of version one w{word}"
 
     def _add_group(self, corpus: aio.Corpus) -> Coroutine[Any, Any, object]:
         group = next(self._numbers)
@@ -72,9 +71,8 @@ async def cancel_at_random(corpus: aio.Corpus, rng: random.Random, number: int) 
             name, job = jobs.next()
             task = asyncio.create_task(job(corpus))
             is_patient = rng.random() < PATIENT
-            await asyncio.wait(
-                [task], timeout=None if is_patient else rng.uniform(0, LONGEST_SECONDS)
-            )
+            seconds = None if is_patient else rng.uniform(0, LONGEST_SECONDS)
+            await asyncio.wait([task], timeout=seconds)
             task.cancel()
             await asyncio.wait([task])
             if task.cancelled():

@@ -137,9 +137,8 @@ def words(text: str) -> list[str]:
     kept = [not left_out for left_out in _left_out_marks(text, kinds)]
     text, kinds = ("".join(compress(of, kept)) for of in (text, kinds))
     signs = "".join("+" if c in "+#" else "-" if c in "-\u2212" else " " for c in text)
-    kinds = "".join(
-        k if k in "DCLSsNM" or s == " " else s for k, s in zip(kinds, signs, strict=True)
-    )
+    both = zip(kinds, signs, strict=True)
+    kinds = "".join(k if k in "DCLSsNM" or s == " " else s for k, s in both)
     pattern = "(?<![^O])-[DCLN][DCLNM]*|[Ss]M*|[DCLN][DCLNM]*"
     found = []
     for match in re.finditer(pattern, _minus_only_before_digits(kinds, text)):
@@ -161,10 +160,7 @@ def _minus_only_before_digits(kinds: str, text: str) -> str:
 def _left_out_marks(text: str, kinds: str) -> list[bool]:
     """Say of each character whether it is a mark after no letter or number, or a stress mark."""
     left_out: list[bool] = []
-    last, before = (
-        " ",
-        " ",
-    )  # the kinds of the last character that is no mark, and of the last kept one
+    last = before = " "  # the kinds of the last character that is no mark, and of the last kept one
     for character, its_kind in zip(text, kinds, strict=True):
         is_stress = before == "C" and character in "\u0300\u0301"
         left_out.append(its_kind == "M" and (last not in "DCLSsN" or is_stress))

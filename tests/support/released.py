@@ -86,14 +86,8 @@ def start(code: Path, module: str, function: str, *args: Any) -> subprocess.Pope
     script = f"from {module} import *; {function}({', '.join(map(repr, args))})"
     environment = os.environ | {"PYTHONPATH": f"{code}{os.pathsep}{ROOT}"}
     command = [sys.executable, "-c", script]
-    return subprocess.Popen(
-        command,
-        cwd=code,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.Popen(command, cwd=code, env=environment, text=True, **pipes)
 
 
 RELEASES = [Release(wheel) for wheel in sorted((ROOT / "tests" / "released").glob("*.whl"))]

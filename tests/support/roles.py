@@ -151,11 +151,8 @@ def copy_of_stage(server: Server, stage: Stage) -> Iterator[Stage]:
 
 def set_owner(server: Server, url: str, owner: str) -> None:
     """Make a role the owner of a database."""
-    server.execute(
-        sql.SQL("ALTER DATABASE {} OWNER TO {}").format(
-            sql.Identifier(database_of(url)), sql.Identifier(owner)
-        )
-    )
+    statement = sql.SQL("ALTER DATABASE {} OWNER TO {}")
+    server.execute(statement.format(*map(sql.Identifier, (database_of(url), owner))))
 
 
 def rows_and_rights(stage: Stage) -> dict[str, list[tuple[Any, ...]]]:
@@ -165,7 +162,6 @@ def rows_and_rights(stage: Stage) -> dict[str, list[tuple[Any, ...]]]:
         if name == "textsim.metrics":  # a view; it shows ages
             continue
         columns = "last_value" if kind == "S" else "*"
-        rows_by_relation[name] = sorted(
-            stage.run(stage.owner, f"SELECT {columns} FROM {name}"), key=repr
-        )
+        rows = stage.run(stage.owner, f"SELECT {columns} FROM {name}")
+        rows_by_relation[name] = sorted(rows, key=repr)
     return rows_by_relation

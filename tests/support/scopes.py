@@ -41,10 +41,8 @@ def random_documents(seed: int, count: int) -> list[Document]:
     rng = random.Random(seed)
     scopes = ["a", "b", "", *scopes_of_equal_bits()]
     originals = [_text(rng) for _ in range(count // 10)]
-    return [
-        Document(str(key), _changed(rng, rng.choice(originals)), rng.choice(scopes))
-        for key in range(count)
-    ]
+    keys = map(str, range(count))
+    return [Document(k, _changed(rng, rng.choice(originals)), rng.choice(scopes)) for k in keys]
 
 
 def _text(rng: random.Random) -> str:

@@ -31,6 +31,7 @@ LOCALE_VARIABLE = "TEXTSIM_TEST_LOCALE"
 UTF8 = "ENCODING 'UTF8' TEMPLATE template0"
 EMBEDDED_VERSIONS = (16, 18)
 SYSTEM_PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+INITDB = ("-N", "-E", "UTF8", "-U", "postgres", "-A", "trust")
 START_SECONDS = 60.0
 MEMORY_BYTES = 6 << 30
 """Free memory that a server of a whole test run may need for its files."""
@@ -73,15 +74,13 @@ class Server:
 
     def create(self, name: str, options: str = "") -> str:
         """Create a database with the options of CREATE DATABASE and return its address."""
-        self.execute(
-            sql.SQL("CREATE DATABASE {} {}").format(sql.Identifier(name), sql.SQL(options))
-        )
+        create = sql.SQL("CREATE DATABASE {} {}")
+        self.execute(create.format(sql.Identifier(name), sql.SQL(options)))
         return self.address(name)
 
     def drop(self, name: str) -> None:
-        self.execute(
-            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
-        )
+        drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+        self.execute(drop.format(sql.Identifier(name)))
 
     @property
     def template(self) -> str:
@@ -90,20 +89,15 @@ class Server:
     def make_template(self) -> None:
         """Create the template, a database with the schema, if it does not exist. Tests clone it."""
         with psycopg.connect(self.url) as connection:
-            template = connection.execute(
-                "SELECT FROM pg_database WHERE datname = %s", [self.template]
-            ).fetchone()
+            query = "SELECT FROM pg_database WHERE datname = %s"
+            template = connection.execute(query, [self.template]).fetchone()
         if template is None:
             unfinished = f"{self.template}_new"
             self.drop(unfinished)
-            textsim_db.install(
-                self.create(unfinished, f"{UTF8} {os.environ.get(LOCALE_VARIABLE, '')}")
-            )
-            self.execute(
-                sql.SQL("ALTER DATABASE {} RENAME TO {}").format(
-                    sql.Identifier(unfinished), sql.Identifier(self.template)
-                )
-            )
+            options = f"{UTF8} {os.environ.get(LOCALE_VARIABLE, '')}"
+            textsim_db.install(self.create(unfinished, options))
+            rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
+            self.execute(rename.format(*map(sql.Identifier, (unfinished, self.template))))
 
     def new_name(self) -> str:
         """Return a name that no other database or role of the server has."""
@@ -136,9 +130,8 @@ class Server:
     def drop_all(self) -> None:
         """Drop every database of this run."""
         with psycopg.connect(self.url) as connection:
-            rows = connection.execute(
-                "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [self.prefix]
-            ).fetchall()
+            query = "SELECT datname FROM pg_database WHERE starts_with(datname, %s)"
+            rows = connection.execute(query, [self.prefix]).fetchall()
         for (name,) in rows:
             self.drop(name)
 
@@ -204,7 +197,7 @@ def run_server(programs: Path, folder: Path, *settings: str) -> Iterator[str]:
     All other settings are those of initdb, as on most servers of users: JIT is on. The path of the
     folder must be short enough for a socket.
     """
-    _make_data(folder, programs / "initdb", "-N", "-E", "UTF8", "-U", "postgres", "-A", "trust")
+    _make_data(folder, programs / "initdb", *INITDB)
     with run_data(programs, folder, *settings) as url:
         yield url
 
@@ -238,19 +231,10 @@ def run_upgraded(old: Path, server: str, programs: Path, folder: Path) -> Iterat
 
 
 def _upgrade_data(old: Path, programs: Path, old_folder: Path, folder: Path) -> None:
-    initdb: list[str | Path] = [
-        programs / "initdb",
-        "-N",
-        "-E",
-        "UTF8",
-        "-U",
-        "postgres",
-        "-A",
-        "trust",
-    ]
     # Since version 18 initdb switches checksums on, and both servers must have them or not.
     has_option = "--no-data-checksums" in run_program(programs / "initdb", "--help")
-    _make_data(folder, *initdb, *(["--no-data-checksums"] if has_option else []))
+    checksums = ["--no-data-checksums"] if has_option else []
+    _make_data(folder, programs / "initdb", *INITDB, *checksums)
     folders: list[str | Path] = ["-b", old, "-d", old_folder / "data", "-B", programs, "-D"]
     options = ["--no-sync", "-U", "postgres", *folders, folder / "data"]
     run_program(programs / "pg_upgrade", *options, folder=folder / "data")
@@ -259,9 +243,7 @@ def _upgrade_data(old: Path, programs: Path, old_folder: Path, folder: Path) -> 
 def run_program(program: Path, *arguments: str | Path, folder: Path | None = None) -> str:
     """Run a program of PostgreSQL, and return what it prints."""
     command = [program, *arguments]
-    done = subprocess.run(
-        command, capture_output=True, text=True, user=_user(), cwd=folder, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, user=_user(), cwd=folder)
     if done.returncode:
         raise RuntimeError(f"{program.name} failed:\n{done.stdout}{done.stderr}")
     return done.stdout

@@ -48,7 +48,7 @@ def open_session(folder: Path, master: str = "local[2,2]") -> Iterator[SparkSess
         "spark.driver.memory": "2g",
         "spark.local.dir": str(folder),
         "spark.log.level": "OFF",
-        "spark.python.daemon.module": "tests.support.spark_daemon",
+        "spark.python.daemon.module": "tests.support.spark",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.ui.enabled": "false",
@@ -77,10 +77,11 @@ def frame(spark: SparkSession, documents: Documents, partitions: int = 2) -> Dat
 
 def rows(result: DataFrame) -> list[Any]:
     """Return the rows of a result in order; lists become tuples."""
-    return sorted(
-        tuple(tuple(value) if isinstance(value, list) else value for value in row)
-        for row in result.collect()
-    )
+
+    def as_tuple(value: Any) -> Any:
+        return tuple(map(as_tuple, value)) if isinstance(value, list | tuple) else value
+
+    return sorted(map(as_tuple, result.collect()))
 
 
 def near_duplicates(rng: random.Random, count: int, words: int = 60) -> Documents:
@@ -92,9 +93,22 @@ def near_duplicates(rng: random.Random, count: int, words: int = 60) -> Document
             for place in rng.sample(range(len(text)), rng.randrange(0, len(text) // 10 + 1)):
                 text[place] = f"new{rng.randrange(1000)}"
         else:
-            text = [
-                f"w{int(rng.paretovariate(0.6)) % 5000}" for _ in range(rng.randrange(1, words))
-            ]
+            numbers = (int(rng.paretovariate(0.6)) for _ in range(rng.randrange(1, words)))
+            text = [f"w{number % 5000}" for number in numbers]
         texts.append(text)
     keys = rng.sample(range(10 * count), count)
     return [(f"k{key}", " ".join(text)) for key, text in zip(keys, texts, strict=True)]
+
+
+if __name__ == "__main__":  # PySpark's daemon, which imports what tasks import before it forks
+    import gc
+
+    import pyspark.worker  # noqa: F401
+    from pyspark.daemon import manager
+
+    from textsim_db.spark import pair_frames, passage_pairs, read_corpus, write_corpus  # noqa: F401
+
+    # A worker collects garbage after each task, and would visit the objects of all modules.
+    gc.collect()
+    gc.freeze()
+    manager()

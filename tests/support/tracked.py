@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from itertools import combinations
 
 import textsim_db as ts
-from tests.support.connections import Connection, tables_of
+from tests.support.connections import Connection, tables_of, value
 from tests.support.judgements import expected_clusters, judged_groups
 
 Groups = dict[int, tuple[int, frozenset[int]]]
@@ -15,10 +15,8 @@ Groups = dict[int, tuple[int, frozenset[int]]]
 
 def ids_of(connection: Connection, corpus: ts.Corpus) -> dict[str, int]:
     """Return the ids of the documents, which follow the order in which they were added."""
-    (number,) = connection.execute(
-        "SELECT id FROM textsim.corpus WHERE name = %s", [corpus.name]
-    ).fetchone() or (0,)
-    return dict(connection.execute(f"SELECT key, id FROM textsim.document_{number}").fetchall())
+    documents, _ = tables_of(connection, corpus.name)
+    return dict(connection.execute(f"SELECT key, id FROM {documents}").fetchall())
 
 
 def guards_of(connection: Connection, corpus: ts.Corpus) -> dict[str, int | None]:
@@ -90,14 +88,11 @@ def compare_events(
     connection: Connection, corpus: ts.Corpus, clusters: dict[int, set[int]]
 ) -> None:
     """Replay the events: they give the same members, and no id of a cluster is used twice."""
-    (number,) = connection.execute(
-        "SELECT id FROM textsim.corpus WHERE name = %s", [corpus.name]
-    ).fetchone() or (0,)
+    number = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [corpus.name])
     members: dict[int, set[int]] = {}
     ended: dict[int, int | None] = {}
-    query = (
-        f"SELECT what, cluster, document_id, other FROM textsim.cluster_event_{number} ORDER BY id"
-    )
+    columns = "what, cluster, document_id, other"
+    query = f"SELECT {columns} FROM textsim.cluster_event_{number} ORDER BY id"
     for what, cluster, document, other in connection.execute(query):
         if what == "created":
             assert cluster not in members

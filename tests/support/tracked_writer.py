@@ -7,7 +7,6 @@ from typing import Any
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from tests.support.judgements import ordered
 from textsim_db.settings.named_values import Verdict
 
 CORPORA: dict[str, dict[str, Any]] = {
@@ -15,13 +14,8 @@ CORPORA: dict[str, dict[str, Any]] = {
     "exact": {"shingle": "word:2", "threshold": 0.4, "recall": 1.0},
     "chars": {"shingle": "char:2", "threshold": 0.7, "recall": 0.8},
     "scopes": {"shingle": "word:1", "threshold": 0.5, "recall": 0.9, "scoped": True},
-    "guards": {
-        "shingle": "word:1",
-        "threshold": 0.5,
-        "recall": 0.9,
-        "guards": "words",
-        "guard_words": [f"w{number}" for number in range(0, 200, 5)],
-    },
+    "guards": {"shingle": "word:1", "threshold": 0.5, "recall": 0.9, "guards": "words"}
+    | {"guard_words": [f"w{number}" for number in range(0, 200, 5)]},
 }
 
 
@@ -50,10 +44,8 @@ class RandomWriter:
         if self._judges and rng.random() < 0.3:
             self._judge()
             return
-        keys = [
-            f"k{number}"
-            for number in rng.sample(range(self._keys), rng.choice((1, 1, 1, 2, 5, 15)))
-        ]
+        count = rng.choice((1, 1, 1, 2, 5, 15))
+        keys = [f"k{number}" for number in rng.sample(range(self._keys), count)]
         way = rng.random()
         if way < 0.3:
             self._corpus.remove(keys)
@@ -62,10 +54,8 @@ class RandomWriter:
         else:
             for key in keys:
                 _, text, *scope = self._document(key)
-                self._connection.execute(
-                    "SELECT textsim.add(%s, %s, %s, %s)",
-                    [self._corpus.name, key, text, *(scope or [None])],
-                )
+                values = [self._corpus.name, key, text, *(scope or [None])]
+                self._connection.execute("SELECT textsim.add(%s, %s, %s, %s)", values)
             if way < 0.8:
                 # As index_pending does, which would update clusters too.
                 words = "CALL textsim._give_word_ids(%s, %s)"
@@ -79,14 +69,10 @@ class RandomWriter:
             if judged and rng.random() < 0.3:
                 self._corpus.unjudge(*rng.choice(list(judged)))
                 continue
-            near = bool(pairs) and rng.random() < 0.7
-            a, b = ordered(
-                *(
-                    rng.choice(pairs)
-                    if near
-                    else (f"k{i}" for i in rng.sample(range(self._keys), 2))
-                )
-            )
+            if pairs and rng.random() < 0.7:
+                a, b = rng.choice(pairs)
+            else:
+                a, b = sorted(f"k{i}" for i in rng.sample(range(self._keys), 2))
             verdict = rng.choice((*Verdict, Verdict.DIFFERENT))
             try:
                 self._corpus.judge(a, b, verdict, replaces=judged.get((a, b)))
@@ -94,9 +80,8 @@ class RandomWriter:
                 assert "have different scopes" in str(error)  # noqa: PT017
 
     def _document(self, key: str) -> Any:
-        return (
-            (key, self._text(), self._rng.choice("xy")) if self._is_scoped else (key, self._text())
-        )
+        text = self._text()
+        return (key, text, self._rng.choice("xy")) if self._is_scoped else (key, text)
 
     def _text(self) -> str:
         """Return a text of a chain of similar texts, a copy of a text or nearly, or another text."""

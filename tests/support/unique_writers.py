@@ -218,9 +218,8 @@ class Client:
 def prepare(db: ts.Database, connection: Connection, settings: str = "exact") -> None:
     """Create the corpus and the tables, of which one has partitions."""
     corpus = db.create_corpus("c", threshold=THRESHOLD, is_unique=True, **SETTINGS[settings])
-    columns = (
-        "(id bigint PRIMARY KEY, body text, scope text, until timestamptz DEFAULT now() + '1 day')"
-    )
+    until = "until timestamptz DEFAULT now() + '1 day'"
+    columns = f"(id bigint PRIMARY KEY, body text, scope text, {until})"
     connection.execute(
         f"CREATE TABLE t_one {columns}; CREATE TABLE t_other {columns} PARTITION BY HASH (id);"
         "CREATE TABLE t_0 PARTITION OF t_other FOR VALUES WITH (MODULUS 2, REMAINDER 0);"
@@ -261,11 +260,8 @@ def faults_of(db: ts.Database, connection: Connection, rng: random.Random) -> li
     ]
     for number, table in enumerate(TABLES):
         stored = dict(connection.execute(f"SELECT id::text, body FROM {table}".encode()).fetchall())
-        indexed = {
-            key: document.text
-            for key, document in documents.items()
-            if key.isdigit() and int(key) // 1000 == number
-        }
+        own = [key for key in documents if key.isdigit() and int(key) // 1000 == number]
+        indexed = {key: documents[key].text for key in own}
         if stored != indexed:
             faults.append(f"{table} differs from its documents: {stored.items() ^ indexed.items()}")
     return faults + _wrong_answers(db.corpus("c"), connection, documents, rng)
@@ -299,10 +295,8 @@ def _wrong_answers(
             and (value := jaccard(own.shingles, other.shingles)) >= THRESHOLD
         }
         with connection.transaction() as savepoint:
-            query = (
-                "SELECT key, similarity FROM textsim.add_unique('c', 'probe', %s, %s) "
-                "WHERE outcome = 'twin'"
-            )
+            added = "textsim.add_unique('c', 'probe', %s, %s) WHERE outcome = 'twin'"
+            query = f"SELECT key, similarity FROM {added}".encode()
             found = dict(connection.execute(query, [body, chosen]).fetchall())
             if found != expected:
                 faults.append(f"add_unique returns {found}, expected {expected} for {body!r}")

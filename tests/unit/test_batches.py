@@ -22,9 +22,8 @@ def test_a_text_that_nfkc_makes_too_long_is_refused_alone(monkeypatch: pytest.Mo
     items = [("a", "a text that is fine"), ("b", "\ufdfa" * 600), ("c", "another text")]
     batch = prepare(items, CorpusSettings().complete())
     assert batch.keys == ["a", "c"]
-    assert [(key, "at most 5000 are possible" in reason) for key, reason in batch.refused] == [
-        ("b", True)
-    ]
+    (refused,) = batch.refused
+    assert (refused.key, "at most 5000 are possible" in refused.reason) == ("b", True)
 
 
 ODD_ITEMS: list[object] = [
@@ -51,13 +50,11 @@ def test_documents_checked_together_are_prepared_as_one_by_one(
     rng = random.Random(seed)
     words = ["one", "two,", "DREI", "čtyři", "五", "ＳＩＸ", "se\u0301pt", "", "\ufdfa"]
     config = CorpusSettings(is_unique=is_unique).complete()
-    ascii_, mixed = (
-        [
-            (f"{rng.random()}", " ".join(rng.choices(choices, k=rng.randrange(30))))
-            for _ in range(40)
-        ]
-        for choices in (words[:3], words)
-    )
+
+    def made(choices: list[str]) -> tuple[str, str]:
+        return f"{rng.random()}", " ".join(rng.choices(choices, k=rng.randrange(30)))
+
+    ascii_, mixed = ([made(choices) for _ in range(40)] for choices in (words[:3], words))
     batches: list[list[Any]] = [ascii_, mixed, []]
     batches += [[*ascii_[:5], odd, *mixed[:5]] for odd in ODD_ITEMS]
     batches.append([*ascii_, ("repeated", "first"), *mixed, ("repeated", "last")])

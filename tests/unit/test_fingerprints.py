@@ -52,10 +52,9 @@ def computed(texts: list[str], config: CorpusConfig) -> list[list[int]]:
 
 def values_of(text: str, config: CorpusConfig) -> list[int]:
     assert config.passages is not None
-    words = reference.words(text)
-    units = (
-        words if config.shingle.unit == "word" else list(reference.without_spaces(" ".join(words)))
-    )
+    units = reference.words(text)
+    if config.shingle.unit == "char":
+        units = list(reference.without_spaces(" ".join(units)))
     hashes = [reference.text_hash(unit) for unit in units]
     n, _ = window_of(config.passages)
     values = [reference.array_hash(hashes[i : i + n], 0) for i in range(len(hashes) - n + 1)]
@@ -74,17 +73,15 @@ def by_reference(text: str, config: CorpusConfig, classes: dict[int, int]) -> li
 
 def random_texts(rng: random.Random) -> list[str]:
     texts = [GOLDEN_TEXT, "", "one", "again " * 100]
-    return texts + [
-        " ".join(f"w{rng.randrange(rng.choice((2, 10, 1000)))}" for _ in range(rng.randrange(90)))
-        for _ in range(60)
-    ]
+    for _ in range(60):
+        numbers = (rng.randrange(rng.choice((2, 10, 1000))) for _ in range(rng.randrange(90)))
+        texts.append(" ".join(f"w{number}" for number in numbers))
+    return texts
 
 
 def listed(classes: dict[int, int]) -> CommonValues:
-    values = sorted(classes)
-    return common_values(
-        np.array(values, np.int64), np.array([classes[value] for value in values], np.int16)
-    )
+    values, of_each = zip(*sorted(classes.items()), strict=True)
+    return common_values(np.array(values, np.int64), np.array(of_each, np.int16))
 
 
 def test_a_window_covers_the_units_of_a_passage() -> None:
@@ -105,9 +102,8 @@ def test_classes_come_before_values(unit: str, seed: int) -> None:
     texts, config = random_texts(rng), settings(8, unit)
     values = {value for text in texts for value in values_of(text, config)}
     for share, highest in ((0.5, 4), (1.0, 15)):
-        classes = {
-            value: rng.randrange(1, highest + 1) for value in sorted(values) if rng.random() < share
-        }
+        chosen = [value for value in sorted(values) if rng.random() < share]
+        classes = {value: rng.randrange(1, highest + 1) for value in chosen}
         learned = replace(config, common_of_passages=listed(classes))
         expected = [by_reference(text, learned, classes) for text in texts]
         assert computed(texts, learned) == expected, (share, highest)
@@ -133,9 +129,8 @@ def test_classes_are_learned_by_documents(unit: str, seed: int) -> None:
         assert not passage_shingles(tokenize([few.encode()]), learned).classes.any()
         common = learned.common_of_passages
         classes = dict(zip(common.values.tolist(), common.classes.tolist(), strict=True))
-        assert computed(texts[:20], learned) == [
-            by_reference(text, learned, classes) for text in texts[:20]
-        ]
+        expected = [by_reference(text, learned, classes) for text in texts[:20]]
+        assert computed(texts[:20], learned) == expected
 
 
 EXACT = CorpusSettings(shingle="word:1", recall=1).complete()
@@ -147,14 +142,10 @@ def test_common_shingles_are_those_of_several_documents(
     documents: int, share: float, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("textsim_db.sketch.choose_common_shingles.COMMON_SHARE", share)
-    texts = [
-        f"all own{i} {rng.choice(['a', 'b'])} w{rng.randrange(2000)}" for i in range(documents)
-    ]
+    texts = [f"all own{i} {rng.choice('ab')} w{rng.randrange(2000)}" for i in range(documents)]
     parts = [tokens_of([t.encode() for t in texts[i : i + 700]]) for i in range(0, documents, 700)]
-    hashes = [
-        value for part in parts for value in find_shingles(part, EXACT.shingle).hashes.tolist()
-    ]
-    counts = Counter(reference.signed(value, 64) for value in hashes)
+    hashes = (find_shingles(part, EXACT.shingle).hashes.tolist() for part in parts)
+    counts = Counter(reference.signed(value, 64) for each in hashes for value in each)
     least = max(2, documents * share)
     expected = {v: n.bit_length() - 1 for v, n in counts.items() if n >= least}
     listed = learn_common(parts, EXACT).common or NO_COMMON

@@ -66,10 +66,8 @@ def test_documents_are_kept_as_by_brute_force(seed: int) -> None:
         of_corpus = rng.choice((0.07, 0.3, 0.5, 0.55, 0.8, 0.9, 1.0))
         threshold = rng.choice((of_corpus, (of_corpus + 1) / 2))
         count, settled = len(sets), rng.choice((0, rng.randrange(len(sets))))
-        replaced = [
-            rng.randrange(settled) if i >= settled > 0 and rng.random() < 0.2 else -1
-            for i in range(count)
-        ]
+        may = [i >= settled > 0 and rng.random() < 0.2 for i in range(count)]
+        replaced = [rng.randrange(settled) if each else -1 for each in may]
         never_kept = [rng.random() < 0.1 for _ in range(count)]
         apart = {(i, k) for i in range(count) for k in range(i) if rng.random() < 0.05}
         later, earlier = np.array(sorted(apart), np.int64).reshape(-1, 2).T

@@ -65,9 +65,8 @@ def test_no_document_and_one_document_have_no_links() -> None:
 
 def test_buckets_of_mostly_the_same_documents_are_one_group(rng: random.Random) -> None:
     of_templates = [np.arange(start, start + 300) for start in (0, 1000, 2000)]
-    buckets = [
-        np.sort(rng.sample(documents.tolist(), 280)) for documents in of_templates for _ in range(8)
-    ]
+    repeated = [documents.tolist() for documents in of_templates for _ in range(8)]
+    buckets = [np.sort(rng.sample(documents, 280)) for documents in repeated]
     groups = groups_of(buckets)
     assert sorted(number for group in groups for number in group) == list(range(24))
     assert len(groups) < 12
@@ -126,9 +125,8 @@ def test_rows_are_grouped_by_bucket_and_by_size(rng: random.Random) -> None:
 def test_pairs_of_an_exact_corpus_are_its_candidates(rng: random.Random, threshold: float) -> None:
     buckets = random_buckets(rng, 200, ids=30)
     sizes = {i: rng.randrange(1, 9) for i in range(1, 29)}
-    known = pair_counts.Sizes(
-        np.array(list(sizes), np.int32), np.array(list(sizes.values()), np.int32)
-    )
+    arrays = (np.array(list(each), np.int32) for each in (sizes, sizes.values()))
+    known = pair_counts.Sizes(*arrays)
     lists = pair_counts.lists(members(without_singles(buckets)), ONLY_ROUND, known, threshold)
     assert [pair for pairs, _ in lists for pair in to_list(pairs)] == sorted(
         (a, b)
@@ -144,9 +142,8 @@ def test_empty_buckets_give_no_pairs() -> None:
     nothing = joined_members([])
     assert nothing.sizes.tolist() == []
     assert list(pair_counts.lists(nothing)) == []
-    assert BucketsOfDocuments(nothing).least_shared(
-        pack(np.array([1]), np.array([2]))
-    ).tolist() == [-1]
+    pair = pack(np.array([1]), np.array([2]))
+    assert BucketsOfDocuments(nothing).least_shared(pair).tolist() == [-1]
 
 
 def test_buckets_and_documents_can_be_selected(rng: random.Random) -> None:

@@ -52,11 +52,8 @@ def shown_labels(axis: Any) -> list[Any]:
     """Return the boxes of the labels of an axis that are inside of it."""
     low, high = sorted(axis.get_view_interval())
     ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
-    return [
-        tick.label1.get_window_extent()
-        for tick in ticks
-        if low <= tick.get_loc() <= high and tick.label1.get_text()
-    ]
+    labels = [tick.label1 for tick in ticks if low <= tick.get_loc() <= high]
+    return [label.get_window_extent() for label in labels if label.get_text()]
 
 
 @pytest.mark.parametrize("scale", sample([1, 40, 1_400, 17_000, 210_833, 31_415_926], 6))
@@ -79,10 +76,8 @@ def test_the_curve_has_all_pairs_those_of_similarity_1_too() -> None:
     figure.draw_without_rendering()
     curve, pairs = figure.axes
     low, high = curve.get_xlim()
-    bars = [
-        bar for bar in pairs.patches if low <= bar.get_x() and bar.get_x() + bar.get_width() <= high
-    ]
-    assert sum(bar.get_height() for bar in bars) == sum(histogram)
+    shown = [b for b in pairs.patches if low <= b.get_x() and b.get_x() + b.get_width() <= high]
+    assert sum(bar.get_height() for bar in shown) == sum(histogram)
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert "pairs of similarity 1: 424" in labels
     assert not figure.legends[0].get_window_extent().overlaps(curve.get_window_extent())

@@ -50,9 +50,7 @@ def sizes_of(rows: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:
 
 @given(st.integers(1, 2000), st.data())
 @example(100, None)
-def test_the_number_of_rows_is_exact_at_every_quotient(
-    size: int, data: st.DataObject | None
-) -> None:
+def test_the_number_of_rows_is_exact_everywhere(size: int, data: st.DataObject | None) -> None:
     overlap = 55 if data is None else data.draw(st.integers(1, size))
     for threshold in thresholds_around(overlap, size):
         (rows,) = count_rows(np.array([size]), threshold).tolist()
@@ -76,11 +74,8 @@ def test_the_fewest_rows_hold_for_every_size_of_the_other_document(threshold: fl
     largest = 60
     fewest = least_needed(np.arange(largest), threshold).tolist()
     for a in range(1, largest):
-        needed = [
-            reference.needed_rows(a, b, threshold)
-            for b in range(1, 4 * largest)
-            if min(a, b) / max(a, b) >= threshold
-        ]
+        others = [b for b in range(1, 4 * largest) if min(a, b) / max(a, b) >= threshold]
+        needed = [reference.needed_rows(a, b, threshold) for b in others]
         assert fewest[a] <= min([*needed, MOST_SHARED])
 
 
@@ -106,9 +101,7 @@ def test_signatures_equal_the_definition(threshold: float, rng: random.Random) -
 
 
 @pytest.mark.parametrize("threshold", [0.07, 0.5, 0.55])
-def test_the_rows_of_a_higher_threshold_are_the_first_rows(
-    threshold: float, rng: random.Random
-) -> None:
+def test_a_higher_threshold_takes_the_first_rows(threshold: float, rng: random.Random) -> None:
     rows = [[rng.randrange(-(2**63), 2**63) for _ in range(n)] for n in (0, 1, 5, 0, 40, 100, 3)]
     stored = signatures_of(rows, threshold)
     for higher in (threshold, nextafter(threshold, 1), 0.58, 0.8, 1.0):
@@ -125,10 +118,8 @@ def missed(sets: Sets, threshold: float, asked: float, bits: int, rng: random.Ra
     """
     lefts, rights = [], []
     for common, only_left, only_right in sets:
-        values = [
-            rng.randrange(-(2 ** (bits - 1)), 2 ** (bits - 1))
-            for _ in range(sum((common, only_left, only_right)))
-        ]
+        count = sum((common, only_left, only_right))
+        values = [rng.getrandbits(bits) - 2 ** (bits - 1) for _ in range(count)]
         lefts.append(values[: common + only_left])
         rights.append(values[:common] + values[common + only_left :])
     stored, queries = signatures_of(lefts, threshold), signatures_of(rights, asked)
@@ -156,9 +147,7 @@ def sets_at(similarity: tuple[int, int]) -> Sets:
 @pytest.mark.parametrize(
     "similarity", [(55, 100), (7, 100), (1, 3), (1, 2), (4, 5), (9, 10), (29, 50), (1, 1), (57, 58)]
 )
-def test_no_pair_at_the_threshold_is_missed(
-    similarity: tuple[int, int], bits: int, rng: random.Random
-) -> None:
+def test_no_near_pair_is_missed(similarity: tuple[int, int], bits: int, rng: random.Random) -> None:
     sets = sets_at(similarity)
     threshold = similarity[0] / similarity[1]
     assert all(c / (c + a + b) >= threshold for c, a, b in sets)
@@ -179,13 +168,7 @@ def test_ragged_arrays_can_be_cut_and_joined(rng: random.Random) -> None:
     rows = [[rng.randrange(9) for _ in range(rng.randrange(4))] for _ in range(30)]
     whole = Ragged(*ragged(rows))
     assert [whole.of(i).tolist() for i in range(30)] == rows
-    again = joined(
-        [
-            whole.consecutive(slice(0, 7)),
-            whole.consecutive(slice(7, 7)),
-            whole.consecutive(slice(7, 30)),
-        ]
-    )
+    again = joined([whole.consecutive(slice(*ends)) for ends in ((0, 7), (7, 7), (7, 30))])
     assert again.values.tolist() == whole.values.tolist()
     assert again.offsets.tolist() == whole.offsets.tolist()
     chosen = [rng.randrange(30) for _ in range(50)]

@@ -53,14 +53,9 @@ def test_words_of_all_lengths_are_compared_by_every_byte() -> None:
 
 def test_words_with_one_hash_are_not_confused() -> None:
     cache = WordCache()
-    add(
-        cache,
-        tokens_with(["first", "first word longer than a slot".replace(" ", "")], [5, 6]),
-        [1, 2],
-    )
-    assert cache.find(tokens_with(["first", "other", "firs", "first"], [5, 5, 5, 6])).tolist() == [
-        *(1, 0, 0, 0)
-    ]
+    add(cache, tokens_with(["first", "firstwordlongerthanaslot"], [5, 6]), [1, 2])
+    asked = tokens_with(["first", "other", "firs", "first"], [5, 5, 5, 6])
+    assert cache.find(asked).tolist() == [1, 0, 0, 0]
     # The dictionary has one word for each hash, so the cache adds no second one.
     add(cache, tokens_with(["first"], [5]), [1])
     assert len(cache) == 2
