@@ -229,13 +229,16 @@ def test_nested_members_by_path(read: Read, textsim: Textsim) -> None:
         ("turns.-1.text", "b"),
         ("x.y", "dot"),
         ("turns.2.text", 'there is no member "turns.2.text"; found "id", "turns", "x"'),
-        ("turns.0", '"turns.0" is an object; expected a string: name a part of it, such as tur'),
+        (
+            "turns.0",
+            '"turns.0" is an object; expected a string: name a part of it, such as turns.0.by',
+        ),
         ("turns", '"turns" is an array; expected a string: name a part of it, such as turns.0'),
         ("x.no.z", 'there is no member "x.no.z"'),
     ]:
         documents, refused = read("a.jsonl", text=text, keys=["x.no"])
-        told = [*(text for _, text in documents), *(r.reason[: len(expected)] for r in refused)]
-        assert told == [expected]
+        told = [*documents, *(r.reason[: len(expected)] for r in refused)]
+        assert told in ([("7", expected)], [expected])
     assert read("a.parquet", text="turns.0.text")[0] == [("1", "a")]
     assert "a column of list<" in read("a.parquet", text="turns")[1][0].reason
     for name in ("a.jsonl", "a.parquet"):
@@ -303,8 +306,8 @@ def test_two_columns_of_one_name(read: Read) -> None:
     [
         *(
             (
-                "id,text\n1,a".encode(name.replace("16L", "16-l").replace("16B", "16-b")),
-                f"{name}, not UTF-8: give --encoding {name}, or convert it: iconv -f",
+                "id,text\n1,a".encode(name),
+                f"{name}, not UTF-8: give --encoding {name}, or convert it: iconv",
             )
             for name in ("UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32")
         ),

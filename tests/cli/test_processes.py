@@ -76,6 +76,7 @@ def test_interrupt(database_url: str) -> None:
         messages = started.stderr.read()
     assert started.returncode in (130, -signal.SIGINT)
     assert messages.startswith("interrupted; 0 documents were stored and stay; repeat the command")
+    assert messages.count("\n") == 1
 
 
 @pytest.mark.more

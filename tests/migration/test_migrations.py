@@ -173,9 +173,8 @@ def test_a_downgrade_removes_hundreds_of_corpora(engine: Engine, empty_database_
 
 
 def test_the_extension_has_the_revision_of_the_schema() -> None:
-    command = [
-        *("make", "-C", str(ROOT / "sql" / "extension"), "--eval", "print: ; @echo $(REVISION)")
-    ]
+    folder = str(ROOT / "sql" / "extension")
+    command = ["make", "-C", folder, "--eval", "print: ; @echo $(REVISION)"]
     result = subprocess.run([*command, "-s", "print"], capture_output=True, text=True, check=True)
     assert schema.head() in result.stdout.split()
 
@@ -251,9 +250,8 @@ def test_a_downgrade_that_would_drop_an_object_of_a_user_is_refused(db: ts.Datab
         corpus.add("a", "some text that is there")
         for create, named, drop in OBJECTS_OF_USERS:
             connection.execute(create.encode())
-            with pytest.raises(
-                ts.SchemaError, match=rf"^{named}.* uses the schema .* drop it first"
-            ):
+            message = rf"^{named}.* uses the schema .* drop it first"
+            with pytest.raises(ts.SchemaError, match=message):
                 schema.downgrade(db.engine)
             assert corpus.check() == []
             assert len(db.sources()) == 1

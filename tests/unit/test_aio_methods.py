@@ -45,7 +45,7 @@ def test_no_method_is_missing_or_extra(asynchronous: type, synchronous: type, re
 
 @pytest.mark.parametrize(("name", "made", "method"), METHODS)
 def test_a_method_has_the_arguments_of_its_source(name: str, made: Method, method: Method) -> None:
-    """What yields is an iterator, and the others are coroutines."""
+    """A method that yields has an iterator, and every other method a coroutine."""
     if isinstance(method, property):
         assert isinstance(made, property)
         return

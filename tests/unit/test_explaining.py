@@ -121,9 +121,7 @@ DIFFERENCES = {
         *(("行きます", "行きません"), ("ปลอดภัย", "ไม่ปลอดภัย")),
     ],
     "dates, numbers": [("on Monday at 3", "on Friday at 4")],
-    "numbers, units": [
-        *(("pay 5 euro", "pay 50 dollars"), ("a bottle of 500 ml", "a bottle of 1 l"))
-    ],
+    "numbers, units": [("pay 5 euro", "pay 50 dollars"), ("a bottle of 500 ml", "a bottle of 1 l")],
     "letters": [
         *(("Flat A, 3-B", "Flat C, 3-C"), ("a shirt of size L", "a shirt of size M")),
         ("invoice A-1001", "invoice B-1001"),
