@@ -1,7 +1,6 @@
 -- A step holds only what CREATE OR REPLACE cannot do: ALTER, DROP, UPDATE. The files of sql/schema run after the last one.
 
 SELECT textsim._begin_step('tracked', 'judgement', 'document');
-DROP FUNCTION textsim._record_catalog();
 
 -- Tracked clusters have linkage kept only. The next update computes those of another linkage anew, with their ids.
 DO $do$
@@ -52,7 +51,6 @@ END $$;
 DROP TRIGGER log_changed ON textsim.judgement;
 DROP FUNCTION textsim.judgements(text);
 DROP FUNCTION textsim.judge(text, text, text, text, text, text, text, double precision);
-DROP FUNCTION textsim._merges(textsim.corpus, text, text, double precision, bigint, bigint);
 
 -- The records that a document stands for, by their keys: those of old sizes are unknown.
 ALTER TABLE textsim.document ADD COLUMN counted_keys bigint[];
@@ -65,42 +63,33 @@ BEGIN
     END LOOP;
 END $$;
 
-DROP FUNCTION textsim._expire(text);
-DROP FUNCTION textsim._parts(text[]);
 
--- Functions of other linkages, and functions that have other arguments or another result now, with the copies of each
--- corpus.
+-- Functions of clusters, which each tracked corpus has a copy of, functions with another result or other defaults, and
+-- public functions that are gone. Other private functions stay until the next step: a call that waits for this one still
+-- calls them.
 DO $do$
 DECLARE
     function regprocedure;
 BEGIN
     FOR function IN
         SELECT p.oid FROM pg_proc p
-        WHERE p.pronamespace = 'textsim'::regnamespace AND regexp_replace(p.proname, '_[0-9]+$', '') = ANY (ARRAY[
-            '_connected_nodes', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters',
-            '_touching_nodes', '_regrouped_nodes', '_complete_groups', '_nodes_after_kept', '_followers',
-            '_move_to_nodes', '_kept_groups', '_store_groups', '_update_batch'])
+        WHERE p.pronamespace = 'textsim'::regnamespace
+            AND regexp_replace(p.proname, '_[0-9]+$', '') = ANY (ARRAY[
+                '_connected_nodes', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters',
+                '_touching_nodes', '_regrouped_nodes', '_complete_groups', '_nodes_after_kept', '_followers',
+                '_move_to_nodes', '_kept_groups', '_store_groups', '_update_batch'])
     LOOP
         EXECUTE format('DROP FUNCTION %s', function);
     END LOOP;
 END $do$;
-DROP FUNCTION textsim._guard(text[], text[], text);
-DROP FUNCTION textsim._guard_lines(text[], text[], text);
-DROP FUNCTION textsim._differing(text[], text[], text, text);
-DROP FUNCTION textsim._is_counted(text[], text[], text);
 DROP FUNCTION textsim.create_corpus(
     text, text, double precision, double precision, integer, bigint, integer, integer, text[], text,
     boolean, double precision, boolean, interval, double precision, integer, boolean, text[], text[]);
 DROP FUNCTION textsim.containing(text, text, double precision, integer, text, text);
-DROP FUNCTION textsim._passage_look_up(textsim.corpus, text, text, text, integer);
 DROP FUNCTION textsim.candidate_pairs(text, text);
 DROP FUNCTION textsim.candidates_of(text, text);
-DROP FUNCTION textsim._candidates_of(text, text);
 DROP FUNCTION textsim.buckets(text, integer[], text);
 DROP FUNCTION textsim.estimate(integer[], integer[]);
 DROP FUNCTION textsim.lock_corpus(text);
 DROP FUNCTION textsim.lock_scope(text, text);
 DROP FUNCTION textsim.match_pairs(text);
-DROP FUNCTION textsim._wake();
-DROP FUNCTION textsim._most_mates();
-DROP SEQUENCE textsim.last_notice;

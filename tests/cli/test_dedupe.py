@@ -162,7 +162,9 @@ def test_what_was_removed_is_said(textsim: Textsim) -> None:
         "removed.html shows them side by side",
     ]
     told = textsim("dedupe", "in.jsonl", "-o", "o.jsonl", "--guard", "numbers").stderr.splitlines()
-    told = [line for line in told if not line.startswith("compil")]  # the first kernels with a guard
+    told = [
+        line for line in told if not line.startswith("compil")
+    ]  # the first kernels with a guard
     assert told[1:6] == [
         "similarity of the removed documents: 2 from 0.9, 1 at 1",
         "the least similar:",
