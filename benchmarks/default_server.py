@@ -40,6 +40,8 @@ SIZES = (1, 1000, 20_000, 200_000, 1_000_000)
 WORDS = 60
 SLOW = {1000: 5, 20_000: 5, 200_000: 1, 1_000_000: 1}
 """How often pairs() is asked, by the documents: it compares the whole corpus."""
+MOST_OF_PAIRS = 1000
+"""The documents up to which all pairs of characters are listed, and bands find far documents."""
 MOST_OF_CHARACTERS = 20_000
 """The documents of the largest corpus of characters, whose texts share many shingles."""
 
@@ -67,6 +69,13 @@ def seconds(connection: Connection) -> float:
     return sum(psutil.Process(connection.info.backend_pid).cpu_times()[:2])
 
 
+def can_ask(kind: str, size: int, label: str) -> bool:
+    """Return whether a corpus answers a statement, and in less than a minute."""
+    if kind == "char:4":
+        return label != "passages" and (label != "pairs" or size <= MOST_OF_PAIRS)
+    return kind != "bands" or label != "nearest" or size <= MOST_OF_PAIRS
+
+
 def measure(bench: Bench, kind: str, size: int, calls: int) -> Iterator[tuple[str, Figures]]:
     """Yield each statement with its processor time by default and without JIT, in ms, and the ratio."""
     name, table = fill(bench, kind, size)
@@ -77,7 +86,7 @@ def measure(bench: Bench, kind: str, size: int, calls: int) -> Iterator[tuple[st
         without.execute("SET jit = off")
         without.commit()
         for label, statement in STATEMENTS.items():
-            if kind == "char:4" and (label == "passages" or (label == "pairs" and size > 1000)):
+            if not can_ask(kind, size, label):
                 continue
             filled = statement.format(name=f"'{name}'", table=table)
             values = {"first": first, "keys": keys, "hit": f"{text} and now", "key": "new"}

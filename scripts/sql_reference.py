@@ -22,7 +22,7 @@ WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind IN ('r', 'v')
 ORDER BY c.oid, a.attnum
 """
 # The types of defaults, such as '{}'::text[] and NULL::double precision.
-_CAST = re.compile(r"::[a-z]+( precision)?(\[\])?")
+_CAST = re.compile(r"::[a-z]+( precision| with(out)? time zone)?(\[\])?")
 
 
 def sql_texts(connection: psycopg.Connection[Any]) -> dict[str, str]:

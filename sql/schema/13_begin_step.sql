@@ -1,7 +1,8 @@
 -- The begin of a step of sql/upgrade. This file runs before each step, too, because an older schema may lack the function.
 
--- Lock textsim.corpus, the views, and the tables that a step alters, which have these names or patterns, until the
--- transaction ends. The files of sql/schema record the tables anew.
+-- Lock textsim.corpus, the views, the other tables that all corpora share, and those of each corpus with these names,
+-- until the transaction ends. The first of several steps in one transaction locks for all. The files of sql/schema
+-- record the tables anew.
 -- Transactions read textsim.corpus first, but some read documents or a view before. So the wait for the other tables is
 -- shorter than deadlock_timeout, and no other transaction becomes the victim of a deadlock. Between two attempts nothing
 -- is locked, because others wait behind a lock that waits.
@@ -23,7 +24,7 @@ BEGIN
                     ELSE 'LOCK TABLE %s' END, c.oid::regclass)
                 FROM pg_class c
                 WHERE c.relnamespace = 'textsim'::regnamespace AND (c.relkind = 'v'
-                    OR c.relkind = 'r' AND regexp_replace(c.relname, '_[0-9]+$', '') = ANY (tables))
+                    OR c.relkind = 'r' AND coalesce(substring(c.relname FROM '^(.*)_[0-9]+$') = ANY (tables), true))
             LOOP
                 EXECUTE statement;
             END LOOP;

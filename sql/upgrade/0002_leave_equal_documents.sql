@@ -1,6 +1,6 @@
 -- A step holds only what CREATE OR REPLACE cannot do: ALTER, DROP, UPDATE. The files of sql/schema run after the last one.
 
-SELECT textsim._begin_step('tracked', 'judgement', 'document');
+SELECT textsim._begin_step('document');
 
 -- Tracked clusters have linkage kept only. The next update computes those of another linkage anew, with their ids.
 DO $do$

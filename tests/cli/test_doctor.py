@@ -53,7 +53,7 @@ def test_a_reader_checks_what_it_may_read(
         result = textsim("check", "--database-url", address)
         assert "table public.article was not compared with its documents" in result.stderr
         textsim("doctor", "--database-url", address)
-        connection.execute("DROP FUNCTION textsim._write_1")
+        connection.execute("DROP TABLE textsim.common")
         textsim("check", "--database-url", address, status=1)
         connection.execute(f"SELECT textsim.revoke_all('{role}')")
 

@@ -143,7 +143,7 @@ def test_random_judgements_are_obeyed(
             monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", 2)
             monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", 3)
             monkeypatch.setattr("textsim_db.cluster.linkages.MOST_RANKED", 5)
-            monkeypatch.setattr("textsim_db.read.list_pairs.DOCUMENTS_OF_A_PART", 5)
+            monkeypatch.setattr("textsim_db.read.list_pairs.DOCUMENTS_OF_A_BATCH", 5)
             # With linkage single, large buckets yield only some links, and `weakest` may be lower.
             linkages.remove(ts.Linkage.SINGLE)
         corpus = random_corpus(db, rng, f"c{number}", scoped)
