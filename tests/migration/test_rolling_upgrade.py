@@ -9,15 +9,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import alembic.command
 import psycopg
 import pytest
 
 import textsim_db as ts
+from tests.support.connections import engine_of
 from tests.support.dumps import UTF8, check_functions, use_everything
+from tests.support.own_alembic import own_alembic
 from tests.support.released import ROOT, Release, each_release, start
 from tests.support.roles import as_role, new_stage, rows_and_rights
 from tests.support.servers import Server
 from tests.support.steps import MADE_UP, later_step
+from textsim_db.db import schema
 
 
 @pytest.mark.more
@@ -61,13 +65,15 @@ def running(code: Path, function: str, *args: str) -> Iterator[subprocess.Popen[
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("way", ["install", "two steps of the extension"])
+@pytest.mark.parametrize(
+    "way", ["install", "own Alembic", "embedded", "two steps of the extension"]
+)
 @each_release
 def test_no_request_fails_while_processes_are_replaced(
-    server: Server, release: Release, way: str, request: pytest.FixtureRequest
+    server: Server, release: Release, way: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """Two processes that serve and a worker: first the schema is upgraded, then each in turn."""
-    is_extension = way != "install"
+    is_extension = way == "two steps of the extension"
     if is_extension:
         server = extensible = request.getfixturevalue("extensible")
         extensible.install(release.sql)
@@ -103,6 +109,11 @@ def test_no_request_fails_while_processes_are_replaced(
             wait("two")
             if is_extension:
                 connection.execute(f"ALTER EXTENSION textsim UPDATE TO '{MADE_UP}'".encode())
+            elif way == "own Alembic":
+                alembic.command.upgrade(own_alembic(tmp_path, url), "5f3a")
+            elif way == "embedded":
+                with engine_of(url) as engine:
+                    schema.ensure_installed(engine)
             else:
                 ts.install(url)
             wait("one")
