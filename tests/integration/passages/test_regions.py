@@ -54,7 +54,7 @@ def test_regions_are_the_passages_joined_and_equal_in_sql(
         for _ in range(rng.randrange(1, 7)):
             start = rng.choice((start, rng.randrange(len(source))))
             size = rng.randrange(4, 15)
-            copied += source[start : start + size] + words(rng, rng.choice((0, 3, 9)), 999)
+            copied += source[start : start + size] + words(rng, rng.choice((0, 3, 9, 60)), 999)
             start += size + rng.choice((0, 2, 9))
         text, gap = " ".join(copied), rng.choice((0, 1, 5, 20, 50))
         regions = corpus.regions(text, gap)
@@ -69,8 +69,8 @@ def test_regions_are_the_passages_joined_and_equal_in_sql(
             assert region.start == min(p.start or 0 for p in region.passages)
             joined += len(region.passages) > 1
         shortened += len(corpus.regions(text, 10_000)) > len({each.key for each in passages})
-    assert joined > 10
-    assert shortened > 1
+    assert joined > 3
+    assert shortened > 0
 
 
 def test_a_copy_with_changed_words_is_one_region(db: ts.Database, connection: Connection) -> None:
