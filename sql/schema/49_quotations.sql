@@ -277,7 +277,8 @@ BEGIN
                         c, array_to_string(own[place.runs[k] - before + 1:last_of_run + after], ' '),
                         textsim._words_between(c, word_ids, normal_form, low - before, high + after), left_out, theirs));
             END LOOP;
-            IF place.edits = 0 AND signs IS NOT NULL THEN
+            -- The words of a text without other words are its signs.
+            IF place.edits = 0 AND words_before[cardinality(words_before)] > 0 THEN
                 left_out := array_to_string((textsim._signs_of(c, reading -> number - 1 ->> 'text')).signs, ' ');
                 theirs := coalesce((
                     SELECT string_agg(s.sign, ' ' ORDER BY s.place)
