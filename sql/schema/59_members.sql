@@ -35,7 +35,7 @@ BEGIN
         'WHERE e.key = $1%s)', 'document_' || c.id, 'member_' || c.id, textsim._alive(c, 'e')) USING document_key;
 END $$;
 
--- The stored matches, except of documents that a judgement or a chain of judgements answers.
+-- The stored matches of documents that have not expired. Documents of one node match at 1.
 CREATE OR REPLACE FUNCTION textsim._match_pairs(corpus text) RETURNS TABLE (a text, b text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE

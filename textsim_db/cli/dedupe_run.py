@@ -201,17 +201,21 @@ def dedupe_file(
             f"the process took up to {taken / 1e9:.2f} GB of memory: --memory is the limit of the "
             "largest arrays, and the program, the records and the words need some besides"
         )
-    action = "left out" if texts.drop_faulty else "kept"
-    uncompared = Refusals(f"{action}, because it cannot be compared")
-    for fault in faults.values():
-        uncompared.add(fault)
-    uncompared.show()
+    show_uncompared(faults, "left out" if texts.drop_faulty else "kept")
     if added:
         refusals = Refusals()
         refusals.add_documents(added.refused)
         print_report(against[0], added, refusals, seconds)
     if faults or (added and (added.refused or added.twins)):
         raise typer.Exit(1)
+
+
+def show_uncompared(faults: dict[int, Refusal], action: str) -> None:
+    """Print the records that cannot be compared; action: what became of them."""
+    uncompared = Refusals(f"{action}, because it cannot be compared")
+    for fault in faults.values():
+        uncompared.add(fault)
+    uncompared.show()
 
 
 def _peak_memory() -> int:

@@ -9,9 +9,9 @@ from contextlib import suppress
 
 import typer
 
-from textsim_db.cli.dedupe_run import Texts
+from textsim_db.cli.dedupe_run import Texts, show_uncompared
 from textsim_db.cli.document_commands import speed
-from textsim_db.cli.messages import Refusals, print_message
+from textsim_db.cli.messages import print_message
 from textsim_db.cli.output import check_output
 from textsim_db.cli.progress_lines import loading
 from textsim_db.errors import ConfigurationError, InputError, shown
@@ -91,9 +91,6 @@ def split_files(
     print_message(
         f"no similar pair is cut; a split of single records would cut {drawn.split.cut:,}"
     )
-    uncompared = Refusals("left out, because it cannot be compared")
-    for fault in faults.values():
-        uncompared.add(fault)
-    uncompared.show()
+    show_uncompared(faults, "left out")
     if faults:
         raise typer.Exit(1)

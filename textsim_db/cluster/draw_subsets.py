@@ -53,9 +53,10 @@ def draw_subsets(
 ) -> Split[Key]:
     """Split documents by the connected components of the join's pairs, and log shares that are missed.
 
-    keys: of all documents, in an order on which the result depends. strata: the stratum of each, which
-    are split alike. ids: those of the join, by default from 0 on. Raises ConfigurationError if a subset
-    is empty.
+    keys: the keys of all documents; the result depends on their order.
+    strata: the stratum of each document; each stratum is split in the same shares.
+    ids: the numbers of the documents in the join, by default from 0 on.
+    Raises ConfigurationError if a subset is empty.
     """
     ids = np.arange(len(keys)) if ids is None else ids
     copies, forest = join.host.copies, Forest()
