@@ -18,13 +18,15 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-from scripts import playground
 from tests.docs.page import ROOT
 from tests.support.browsers import CHROMIUM, DRIVER, chromium
 from tests.support.connections import Connection
 from tests.support.golden import TEXTS
 from tests.support.playground import SECONDS, open_playground, serving
 from tests.support.random_texts import random_text
+
+pytest.importorskip("mkdocs", reason="the playground is built by MkDocs")
+from scripts import playground
 
 pytestmark = pytest.mark.more
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from scripts import playground
 from tests.docs.page import ROOT
 from textsim_db.db import schema
+
+pytest.importorskip("mkdocs", reason="the playground is built by MkDocs")
+from scripts import playground
 
 EXAMPLE = ROOT / "examples" / "javascript"
 PAGE = ROOT / "docs" / "how-to" / "from-javascript.md"
