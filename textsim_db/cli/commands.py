@@ -9,7 +9,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +28,7 @@ from textsim_db.cli import (
     logs,
     mcp,
     messages as json_option,
+    options,
     passage_commands,
     plan,
     review,
@@ -39,9 +39,9 @@ from textsim_db.cli import (
     warm,
     worker_command,
 )
+from textsim_db.cli.declare import as_command, read_help
 from textsim_db.cli.messages import explain, print_message
-from textsim_db.cli.operations import Operation, as_command
-from textsim_db.cli.options import DatabaseUrl
+from textsim_db.cli.operations import Operation, operation_command
 from textsim_db.errors import TextsimError
 
 _FIRST_STEPS = """\
@@ -238,7 +238,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
 }
 for _group, _commands in _GROUPS.items():
     for _name, _command in _commands.items():
-        _function = as_command(_command) if isinstance(_command, Operation) else _command
+        _function = operation_command(_command) if isinstance(_command, Operation) else _command
         app.command(_name, rich_help_panel=_group)(_function)
 app.add_typer(judgement_commands.app, name="judgements", rich_help_panel="Documents of a corpus")
 app.add_typer(corpora.app, name="corpus", rich_help_panel="Settings and quality of a corpus")
@@ -254,8 +254,7 @@ def _add_common_options(group: typer.Typer) -> None:
         function = command.callback
         assert function
         if not hasattr(function, "load"):
-            name, text = function.__name__, function.__doc__
-            command.callback = logs.postponed(partial(lambda it: it, function), name, text)
+            command.callback = as_command(function)
         command.cls = logs.Command if command.name in _WITHOUT_JSON else json_option.JsonCommand
     for each in group.registered_groups:
         each.cls = logs.SubcommandGroup
@@ -264,6 +263,9 @@ def _add_common_options(group: typer.Typer) -> None:
 
 
 _add_common_options(app)
+
+
+_ADDRESS = read_help(options.SHARED)["database_url"].text
 
 
 def _print_version(is_asked: bool) -> None:
@@ -275,7 +277,9 @@ def _print_version(is_asked: bool) -> None:
 @app.callback()
 def root(
     ctx: typer.Context,
-    database_url: DatabaseUrl = None,
+    database_url: Annotated[
+        str | None, typer.Option("--database-url", metavar="URL", help=_ADDRESS)
+    ] = None,
     version: Annotated[
         bool,
         typer.Option("--version", help="Show the version.", is_eager=True, callback=_print_version),

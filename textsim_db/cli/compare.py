@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from textsim_db.cli.messages import print_message, print_object
 from textsim_db.cli.opening import connect, read_one_text
-from textsim_db.cli.options import DatabaseUrl, path_option, whole_number_option
-from textsim_db.cli.output import Format, FormatOption, check_output, console, table, write
+from textsim_db.cli.output import Format, check_output, console, table, write
 from textsim_db.errors import ConfigurationError, InputError, shown
 from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.corpus_settings import DEFAULTS
@@ -27,31 +26,16 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help='A file, "-", a text, or a key.')],
-    b: Annotated[str, typer.Argument(metavar="B", help="The file, text or key to compare with A.")],
-    corpus: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A and B are keys of documents of this corpus. Default: A and B are files or texts.",
-        ),
-    ] = None,
-    shingle: Annotated[
-        str | None,
-        typer.Option(
-            metavar="word:N|char:N",
-            help=f"The unit of comparison. Default: {DEFAULTS.shingle}, or the corpus's shingle.",
-        ),
-    ] = None,
-    shingles: Annotated[
-        int,
-        whole_number_option("Show this many shingles of each list: shared, only in A, only in B."),
-    ] = 5,
-    html: Annotated[
-        str | None, path_option("Write an HTML page with both texts side by side.")
-    ] = None,
-    form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
+    a: str,
+    b: str,
+    /,
+    *,
+    corpus: str | None = None,
+    shingle: str | None = None,
+    shingles: int = 5,
+    html: str | None = None,
+    form: Format = Format.TABLE,
+    database_url: str | None = None,
 ) -> None:
     """Compare two texts by every measure, and show where they differ.
 
@@ -60,6 +44,14 @@ def compare(
     the texts as one, with [-removed-] and {+added+} words, and the measures. A warning follows if the
     texts differ only in numbers, numerals, letters, units, dates, negations, symbols or the order of
     their words: both may be worth keeping.
+
+    Args:
+        a: A file, "-", a text, or a key.
+        b: The file, text or key to compare with A.
+        corpus (NAME): A and B are keys of documents of this corpus. Default: A and B are files or texts.
+        shingle (word:N|char:N): The unit of comparison. Default: word:3, or the corpus's shingle.
+        shingles: Show this many shingles of each list: shared, only in A, only in B.
+        html (PATH): Write an HTML page with both texts side by side.
 
     Examples:
     - `textsim compare old.txt new.txt --html differences.html`

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from textsim_db.cli.messages import program
 from textsim_db.cli.opening import connect
-from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console, table
 from textsim_db.errors import TextsimError
 from textsim_db.results.numbers_as_text import count
@@ -37,7 +36,7 @@ _FUNCTION = re.compile(r"^( *)(?:async )?def (\w+).*(?:\n(?:\1 +.*|\1\).*| *))*"
 """Matches a function with all lines that are indented further."""
 
 
-def demo(database_url: DatabaseUrl = None) -> None:
+def demo(*, database_url: str | None = None) -> None:
     """Find copied functions in the Python standard library.
 
     It indexes the functions in the corpus demo-python-stdlib, prints the clusters of near-duplicates,

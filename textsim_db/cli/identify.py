@@ -5,37 +5,30 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Annotated
 
 import typer
 
-from textsim_db.cli import options
 from textsim_db.cli.document_commands import speed
 from textsim_db.cli.messages import Refusals, print_message
-from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.cli.output import Format, write
 from textsim_db.cli.passage_commands import storable
 from textsim_db.cli.progress_lines import counted
 from textsim_db.errors import InputError
-from textsim_db.files.file_kinds import FileFormat, Kind, Quote
+from textsim_db.files.file_kinds import FileFormat
 from textsim_db.results.numbers_as_text import count
 
 _NAMED_AT_ONCE = 1000
 
 
 def identify(
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE", help='Files and folders; "-" is standard input, with JSON lines.'
-        ),
-    ],
-    kind: Annotated[Kind, options.choice_option(Kind, "Format of the files.")] = Kind.AUTO,
-    separator: options.SeparatorOption = None,
-    quote: options.QuoteOption = Quote.AUTO,
-    glob: options.GlobOption = "*",
-    key: options.KeyColumns = None,
-    text: options.TextColumn = "text",
-    form: FormatOption = Format.TABLE,
+    files: list[str],
+    /,
+    *,
+    form_of_files: FileFormat,
+    glob: str = "*",
+    key_columns: list[str] | None = None,
+    text: str = "text",
+    form: Format = Format.TABLE,
 ) -> None:
     """Name the languages of texts, the most probable first.
 
@@ -43,6 +36,9 @@ def identify(
     (ISO 639), and its confidence: the probability that a part of the text, chosen at random, is in this
     language. A text of several languages has several rows. If a text is too short to say, its row has
     no language. The rows of JSON lines and CSV are written as they come.
+
+    Args:
+        files: Files and folders; "-" is standard input, with JSON lines.
 
     Examples:
     - `textsim identify letter.txt`
@@ -53,8 +49,7 @@ def identify(
     from textsim_db.files.read_documents import Inputs
 
     refusals = Refusals()
-    form_of_files = FileFormat(kind, separator, quote)
-    inputs = Inputs(paths, refusals.add, form_of_files, key or ["id"], text, glob=glob)
+    inputs = Inputs(files, refusals.add, form_of_files, key_columns or ["id"], text, glob=glob)
     start = time.monotonic()
     counts = _IdentifiedTexts()
     texts = counted(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from textsim_db.cli import options
 from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.opening import connect
-from textsim_db.cli.operations import Call, Operation, as_command
+from textsim_db.cli.operations import Call, Operation, operation_command
 from textsim_db.errors import shown
-from textsim_db.files.file_kinds import FileFormat, Kind, Quote
+from textsim_db.files.file_kinds import FileFormat
 from textsim_db.results import Judgement
 from textsim_db.results.numbers_as_text import count
 
@@ -89,33 +86,18 @@ REMOVE = Operation(
     show=_show_removed,
     computes=False,
 )
-app.command("list")(as_command(LIST))
+app.command("list")(operation_command(LIST))
 
 
 @app.command("import")
 def import_(
-    corpus: options.CorpusName,
-    path: Annotated[
-        str,
-        typer.Argument(
-            metavar="PATH",
-            help="A file of records with the columns, or members in JSON, a and b (two keys), verdict "
-            'and, if you like, note, source, confidence, hash_a and hash_b; "-" is standard input.',
-        ),
-    ],
-    kind: options.RecordKindOption = Kind.AUTO,
-    separator: options.SeparatorOption = None,
-    quote: options.QuoteOption = Quote.AUTO,
-    encoding: options.EncodingOption = None,
-    replace: Annotated[
-        bool,
-        typer.Option(
-            "--replace",
-            help="Replace stored judgements that have another verdict, note, source or confidence. "
-            "Without it, the first of them is an error.",
-        ),
-    ] = False,
-    database_url: options.DatabaseUrl = None,
+    corpus: str,
+    path: str,
+    /,
+    *,
+    form_of_files: FileFormat,
+    replace: bool = False,
+    database_url: str | None = None,
 ) -> None:
     """Record the judgements of a file, all or none.
 
@@ -123,11 +105,18 @@ def import_(
     judgement of texts that have changed since is stale; without these columns the present texts are.
     Other columns do not count. It prints how many judgements are new, or with --replace new or replaced.
 
+    Args:
+        path: A file of records with the columns, or members in JSON, a and b (two keys), verdict and, if
+            you like, note, source, confidence, hash_a and hash_b; "-" is standard input.
+        kind (auto|jsonl|csv|tsv|parquet): Format of the files of records; auto decides by their names.
+        replace: Replace stored judgements that have another verdict, note, source or confidence. Without
+            it, the first of them is an error.
+
     Example: `textsim judgements import news judgements.csv`
     """
     from textsim_db.files.judgement_files import read_judgements
 
-    read = read_judgements(path, FileFormat(kind, separator, quote, encoding))
+    read = read_judgements(path, form_of_files)
     with connect(database_url) as db:
         new = db.corpus(corpus, on_server=True).judge_many(
             (judgement[:7] for judgement in read), replace, place_of=lambda i: read[i].place
@@ -141,4 +130,4 @@ def import_(
     )
 
 
-app.command("remove")(as_command(REMOVE))
+app.command("remove")(operation_command(REMOVE))

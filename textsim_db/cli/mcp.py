@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from typing import Annotated
-
-import typer
 
 from textsim_db.cli import options
 from textsim_db.cli.messages import explain, print_message
@@ -18,26 +15,25 @@ _SHORTEST_TOKEN = 16
 
 
 def mcp(
-    corpus: options.CorpusName,
-    scope: options.ScopeLimit = None,
-    write: Annotated[
-        bool,
-        typer.Option("--write", help="Offer also the tools remember, judge and forget."),
-    ] = False,
-    http: Annotated[
-        int | None,
-        options.whole_number_option(
-            "Serve over HTTP on this port of this machine; 0 is any free port. Default: over standard "
-            "input and output."
-        ),
-    ] = None,
-    database_url: options.DatabaseUrl = None,
+    corpus: str,
+    /,
+    *,
+    scope: str | None = None,
+    write: bool = False,
+    http: int | None = None,
+    database_url: str | None = None,
 ) -> None:
     """Let a model search a corpus, and remember texts in it, by tools of the Model Context Protocol.
 
     The tools are check_before_write, search, passages, verify_quote, compare, doubtful and status; with
     --write also remember, judge and forget. They see one scope, which no argument of theirs changes.
     Over HTTP each request needs a token: that of TEXTSIM_MCP_TOKEN, or a new one, which is printed once.
+
+    Args:
+        scope: Search the documents of this scope only. A scoped corpus requires it.
+        write: Offer also the tools remember, judge and forget.
+        http: Serve over HTTP on this port of this machine; 0 is any free port. Default: over standard
+            input and output.
 
     Examples:
     - `textsim mcp notes --scope anna --write`
@@ -49,12 +45,10 @@ def mcp(
         from textsim_db.mcp.tools import CorpusTools
 
     token = os.environ.get(TOKEN_VARIABLE, "")
-    if http is not None:
-        options.check_port(http, "--http")
-        if token and (len(token) < _SHORTEST_TOKEN or not token.isascii()):
-            raise ConfigurationError(
-                f"{TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} characters of ASCII"
-            )
+    if http is not None and token and (len(token) < _SHORTEST_TOKEN or not token.isascii()):
+        raise ConfigurationError(
+            f"{TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} characters of ASCII"
+        )
     if scope is not None and not scope.strip():
         raise ConfigurationError(
             "--scope is empty; all who do so would share one memory: name a user"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textsim_db.cli import options, output
+from textsim_db.cli.declare import with_settings
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import note_unknown_scope
@@ -28,51 +27,22 @@ _CHOOSING = ("threshold", "recall", "num_hashes")
 """The settings from which bands and rows follow."""
 
 
-@options.with_settings(
-    *(*_CHOOSING, "passages"),
-    default="{}, or the corpus's own",
-    panel=None,
-)
+@with_settings(*(*_CHOOSING, "passages"), default="{}, or the corpus's own", panel=None)
 def plan(
+    corpus: str | None = None,
+    /,
+    *,
     settings: options.PartialSettings,
-    corpus: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="CORPUS", help="Measure this corpus. Default: compute, for a corpus to come."
-        ),
-    ] = None,
-    documents: Annotated[
-        int, options.whole_number_option("Without a corpus: the expected number of documents.")
-    ] = 1_000_000,
-    words: Annotated[float, options.number_option("Without a corpus: words of a document.")] = 200,
-    background: Annotated[
-        float,
-        options.number_option(
-            "Without a corpus: the similarity of unrelated documents. It is near 0 with shingles of "
-            "several words, 0.1 and more with single words."
-        ),
-    ] = 0.05,
-    sample: Annotated[
-        int,
-        options.whole_number_option(
-            "With a corpus: compare this many documents with all documents."
-        ),
-    ] = 1000,
-    seed: Annotated[
-        int | None,
-        options.whole_number_option("With a corpus: seed of the sample. Default: a random seed."),
-    ] = None,
-    scope: options.ScopeLimit = None,
-    every: Annotated[
-        bool,
-        typer.Option("--all", help="Show every banding, not only those near the chosen banding."),
-    ] = False,
-    plot: Annotated[
-        str | None,
-        typer.Option(metavar="PATH", help="Draw the S-curve to a file ending in .svg or .png."),
-    ] = None,
-    form: output.FormatOption = output.Format.TABLE,
-    database_url: options.DatabaseUrl = None,
+    documents: int = 1_000_000,
+    words: float = 200,
+    background: float = 0.05,
+    sample: int = 1000,
+    seed: int | None = None,
+    scope: str | None = None,
+    all_: bool = False,
+    plot: str | None = None,
+    form: output.Format = output.Format.TABLE,
+    database_url: str | None = None,
 ) -> None:
     """Show how many similar documents bands and rows find and what they cost; or measure a corpus.
 
@@ -83,6 +53,18 @@ def plan(
 
     JSON lines and CSV hold every banding. The probabilities follow a formula. If the formula gives 20 to
     60 %, up to 1.3 percentage points fewer pairs are found.
+
+    Args:
+        corpus: Measure this corpus. Default: compute, for a corpus to come.
+        documents: Without a corpus: the expected number of documents.
+        words: Without a corpus: words of a document.
+        background: Without a corpus: the similarity of unrelated documents. It is near 0 with shingles
+            of several words, 0.1 and more with single words.
+        sample: With a corpus: compare this many documents with all documents.
+        seed: With a corpus: seed of the sample. Default: a random seed.
+        scope: Search the documents of this scope only. A scoped corpus requires it.
+        all: Show every banding, not only those near the chosen banding.
+        plot: Draw the S-curve to a file ending in .svg or .png.
 
     Examples:
     - `textsim plan --threshold 0.7 --recall 0.99 --plot curve.svg`
@@ -99,7 +81,7 @@ def plan(
         _draw_curves(plot, result)
     if result.report is not None:
         _write_report(result.report, result.banding, form)
-    _write_options(result.choices, result.threshold, every, form)
+    _write_options(result.choices, result.threshold, all_, form)
     if form is output.Format.TABLE:
         _show_curve(result)
     if result.missed is not None:

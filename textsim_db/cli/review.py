@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,7 +12,7 @@ from textsim_db.cli import options
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.opening import connect
 from textsim_db.cli.output import check_output
-from textsim_db.files.file_kinds import FileFormat, Kind, Quote
+from textsim_db.files.file_kinds import FileFormat
 
 if TYPE_CHECKING:
     from textsim_db.review.survey import Reviewed
@@ -22,73 +22,47 @@ _OPEN_PATIENCE = 10
 
 
 def review(
-    corpus: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="CORPUS",
-            help="Name of the corpus. Not needed with --source, nor with --report.",
-        ),
-    ] = None,
-    source: Annotated[
-        str | None,
-        typer.Option(metavar="TABLE", help="Show the pairs of this attached table only."),
-    ] = None,
-    report: Annotated[
-        str | None,
-        options.path_option("Show the clusters of a report that textsim dedupe has written."),
-    ] = None,
-    records: Annotated[
-        list[str] | None,
-        options.path_option(
-            "With --report: a file or a folder that dedupe has read. Repeat it for each INPUT.",
-            "--input",
-        ),
-    ] = None,
-    kind: options.RecordKindOption = Kind.AUTO,
-    separator: options.SeparatorOption = None,
-    quote: options.QuoteOption = Quote.AUTO,
-    encoding: options.EncodingOption = None,
-    glob: options.GlobOption = "*",
-    text: Annotated[
-        str, options.column_option("With --input: column or member with the text.")
-    ] = "text",
-    key: Annotated[
-        str | None,
-        options.column_option(
-            "With --input: column or member with the key. Default: id if it exists."
-        ),
-    ] = None,
-    scope: options.ScopeColumns = None,
-    judgements: Annotated[
-        str | None,
-        options.path_option(
-            "With --report: the file of judgements, JSON lines. Default: the name of the report "
-            "with .judgements.jsonl in the place of .jsonl."
-        ),
-    ] = None,
-    threshold: options.Threshold = None,
-    doubtful: Annotated[
-        bool,
-        typer.Option(
-            "--doubtful", help="Begin with the matches below unique_from that nobody has judged."
-        ),
-    ] = False,
-    port: Annotated[
-        int, options.whole_number_option("Listen on this port; 0 is any free port.")
-    ] = 0,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Do not open a browser; open the address yourself.")
-    ] = False,
-    read_only: Annotated[
-        bool, typer.Option("--read-only", help="Show everything, and record no judgement.")
-    ] = False,
-    database_url: options.DatabaseUrl = None,
+    corpus: str | None = None,
+    /,
+    *,
+    source: str | None = None,
+    report: str | None = None,
+    input_: list[str] | None = None,
+    form_of_files: FileFormat,
+    glob: str = "*",
+    text: str = "text",
+    key: str | None = None,
+    scope_columns: list[str] | None = None,
+    judgements: str | None = None,
+    threshold: float | None = None,
+    doubtful: bool = False,
+    port: int = 0,
+    no_browser: bool = False,
+    read_only: bool = False,
+    database_url: str | None = None,
 ) -> None:
     """Look at pairs and clusters in a browser, and judge them.
 
     They are those of a corpus, of an attached table, or of a finished `textsim dedupe`. It prints the
     address of the pages, which only this machine can open, and serves them until you press Ctrl-C. With
     the address anybody can judge under your name: do not pass it on.
+
+    Args:
+        corpus: Name of the corpus. Not needed with --source, nor with --report.
+        source (TABLE): Show the pairs of this attached table only.
+        report: Show the clusters of a report that textsim dedupe has written.
+        input (PATH): With --report: a file or a folder that dedupe has read. Repeat it for each INPUT.
+        kind (auto|jsonl|csv|tsv|parquet): Format of the files of records; auto decides by their names.
+        text (COLUMN): With --input: column or member with the text.
+        key (COLUMN): With --input: column or member with the key. Default: id if it exists.
+        judgements (PATH): With --report: the file of judgements, JSON lines. Default: the name of the
+            report with .judgements.jsonl in the place of .jsonl.
+        threshold: Least similarity of a result: above 0, at most 1. Default: the corpus's threshold.
+            Below it some similar documents are missed: textsim corpus show prints the share.
+        doubtful: Begin with the matches below unique_from that nobody has judged.
+        port: Listen on this port; 0 is any free port.
+        no_browser: Do not open a browser; open the address yourself.
+        read_only: Show everything, and record no judgement.
 
     Examples:
     - `textsim review news`
@@ -98,8 +72,7 @@ def review(
     - `textsim review --report clusters.jsonl --input articles.jsonl.gz`
 
     """
-    options.check_port(port, "--port")
-    _check_usage(corpus, source, report, records, judgements)
+    _check_usage(corpus, source, report, input_, judgements)
     with options.needs_extra("review", "the pages need Starlette and Uvicorn"):
         from textsim_db.review.server import Review, serve
 
@@ -110,14 +83,14 @@ def review(
     opened = (
         _report(
             report,
-            records,
+            input_,
             glob,
-            FileFormat(kind, separator, quote, encoding),
-            (text, key, scope or ()),
+            form_of_files,
+            (text, key, scope_columns or ()),
             judgements,
             threshold,
         )
-        if report is not None and records is not None
+        if report is not None and input_ is not None
         else _corpus(corpus, source, threshold, database_url)
     )
     with opened as reviewed:

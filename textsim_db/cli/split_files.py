@@ -12,9 +12,10 @@ import typer
 from textsim_db.cli.dedupe_run import Texts, show_uncompared
 from textsim_db.cli.document_commands import speed
 from textsim_db.cli.messages import print_message
+from textsim_db.cli.options import misused
 from textsim_db.cli.output import check_output
 from textsim_db.cli.progress_lines import loading
-from textsim_db.errors import ConfigurationError, InputError, shown
+from textsim_db.errors import InputError, shown
 from textsim_db.files.file_kinds import RECORD_KINDS, Kind
 from textsim_db.results import Refusal
 from textsim_db.results.numbers_as_text import count
@@ -29,17 +30,14 @@ def read_shares(text: str) -> dict[str, float]:
     for item in text.split(","):
         name, _, share = item.strip().partition("=")
         if name in shares or os.path.basename(name) != name or name.startswith("."):
-            raise typer.BadParameter(
-                f'"{shown(name)}" names no other file; expected NAME=SHARE,...'
+            raise misused(
+                "--split", f'"{shown(name)}" names no other file; expected NAME=SHARE,...'
             )
         try:
             shares[name] = float(share)
         except ValueError:
-            raise typer.BadParameter(f'"{shown(item)}" is no NAME=SHARE such as test=0.2') from None
-    try:
-        return check_shares(shares)
-    except ConfigurationError as error:
-        raise typer.BadParameter(shown(str(error))) from None
+            raise misused("--split", f'"{shown(item)}" is no NAME=SHARE such as test=0.2') from None
+    return check_shares(shares)
 
 
 def split_files(

@@ -9,7 +9,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -32,52 +32,15 @@ _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 def worker(
-    once: Annotated[
-        bool,
-        typer.Option(
-            "--once",
-            help="End when no change is pending; exit status 1 while documents are set aside, a table "
-            "cannot be indexed, or another worker has claimed the rest.",
-        ),
-    ] = False,
-    poll: Annotated[
-        float,
-        options.number_option(
-            "The longest pause between two polls; after a change it polls sooner.", "SECONDS"
-        ),
-    ] = POLL_SECONDS,
-    lease: Annotated[
-        float,
-        options.number_option(
-            "If a worker dies, another worker takes over its batch after this time.", "SECONDS"
-        ),
-    ] = LEASE_SECONDS,
-    expire_after: Annotated[
-        float,
-        options.number_option(
-            "Remove a document this long after a worker has seen that its time is over; 0: at once.",
-            "SECONDS",
-        ),
-    ] = EXPIRE_AFTER_SECONDS,
-    metrics_port: Annotated[
-        int | None,
-        options.whole_number_option(
-            "Serve /metrics for Prometheus, and the probes /healthz and /readyz, on this port; 0 is any "
-            "free port."
-        ),
-    ] = None,
-    metrics_host: Annotated[
-        str,
-        typer.Option(
-            "--metrics-host",
-            metavar="ADDRESS",
-            help="Serve them on this address; 0.0.0.0 is every address of the machine.",
-        ),
-    ] = "127.0.0.1",
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")
-    ] = False,
-    database_url: options.DatabaseUrl = None,
+    *,
+    once: bool = False,
+    poll: float = POLL_SECONDS,
+    lease: float = LEASE_SECONDS,
+    expire_after: float = EXPIRE_AFTER_SECONDS,
+    metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
+    quiet: bool = False,
+    database_url: str | None = None,
 ) -> None:
     """Index the changes of attached tables, until SIGTERM or Ctrl-C.
 
@@ -88,6 +51,18 @@ def worker(
     With --metrics-port, /readyz answers 503 while the worker indexes no changes, for example because the
     database cannot be reached. /healthz answers 503 if a step has lasted for over ten minutes: then the
     worker should be started again.
+
+    Args:
+        once: End when no change is pending; exit status 1 while documents are set aside, a table cannot
+            be indexed, or another worker has claimed the rest.
+        poll (SECONDS): The longest pause between two polls; after a change it polls sooner.
+        lease (SECONDS): If a worker dies, another worker takes over its batch after this time.
+        expire_after (SECONDS): Remove a document this long after a worker has seen that its time is
+            over; 0: at once.
+        metrics_port: Serve /metrics for Prometheus, and the probes /healthz and /readyz, on this port;
+            0 is any free port.
+        metrics_host (ADDRESS): Serve them on this address; 0.0.0.0 is every address of the machine.
+        quiet: Print warnings and errors only.
 
     Examples:
     - `textsim worker`
@@ -126,7 +101,6 @@ def _metrics_served(db: Database, indexer: Worker, host: str, port: int | None) 
     if port is None:
         yield
         return
-    options.check_port(port, "--metrics-port")
     with options.needs_extra("prometheus", "the metrics need the package prometheus-client"):
         from textsim_db.cli import serve_metrics
     probes = {"/healthz": indexer.why_stuck, "/readyz": indexer.why_not_ready}

@@ -51,7 +51,7 @@ class TableMethods(CheckedArguments):
             key: the key column, by name or as a column. It must be unique and of an integer type,
                 uuid, text, varchar, date, timestamp or timestamptz.
             text: the column with the texts, by name or as a column.
-            mode: with `"queue"` a worker indexes changes after their commit; see Database.worker(). With
+            mode: with `"queue"` a worker indexes changes after their commit. With
                 `"inline"` the transaction that writes a row also indexes it. By default `"queue"`; a
                 unique corpus takes only `"inline"`, which is its default.
             progress: True shows a bar; a function is called with the number of rows indexed so far.

@@ -103,7 +103,7 @@ def mismatch(connection: Connection, revision: str) -> Mismatch | None:
         if revision == head():
             return None
         return Mismatch(
-            detail, f"{_UPDATE} in SQL" if is_extension(connection) else "textsim db upgrade"
+            detail, f"{_UPDATE} in SQL" if is_extension(connection) else "textsim db install"
         )
     names_clients = _answer(connection, statements.HAS_CLIENTS)
     if names_clients and _answer(connection, statements.SERVES, head()):
