@@ -16,28 +16,25 @@ from typer.core import TyperGroup
 
 from textsim_db import __version__
 from textsim_db.cli import (
-    compare,
     corpora,
     databases,
     dedupe,
     demo,
     doctor,
     document_commands,
-    identify,
     judgement_commands,
     logs,
-    mcp,
     messages as json_option,
     options,
     passage_commands,
     plan,
-    review,
     search_commands,
+    service_commands,
     source_commands,
     statistics_commands,
     status_commands,
+    text_commands,
     warm,
-    worker_command,
 )
 from textsim_db.cli.declare import as_command, read_help
 from textsim_db.cli.messages import explain, print_message
@@ -189,8 +186,8 @@ app = typer.Typer(
 _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
     "Without a corpus": {
         "dedupe": dedupe.dedupe,
-        "compare": compare.compare,
-        "identify": identify.identify,
+        "compare": text_commands.compare,
+        "identify": text_commands.identify,
         "demo": demo.demo,
     },
     "Documents of a corpus": {
@@ -211,15 +208,15 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
         "contamination": passage_commands.contamination,
         "judge": judgement_commands.JUDGE,
         "doubtful": judgement_commands.DOUBTFUL,
-        "review": review.review,
-        "mcp": mcp.mcp,
+        "review": judgement_commands.review,
+        "mcp": service_commands.mcp,
         "track": search_commands.TRACK,
         "members": search_commands.MEMBERS,
         "untrack": search_commands.UNTRACK,
     },
     "Tables that stay indexed": {
         "attach": source_commands.attach,
-        "worker": worker_command.worker,
+        "worker": service_commands.worker,
         "status": status_commands.status,
         "pending": status_commands.pending,
         "reconcile": source_commands.RECONCILE,

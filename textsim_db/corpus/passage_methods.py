@@ -18,8 +18,7 @@ from textsim_db.results import (
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import MAX_GAP, MIN_QUOTATION
-from textsim_db.text.keys import Key, Scope
-from textsim_db.text.storable_text import wrong_value
+from textsim_db.text.storable import Key, Scope, wrong_value
 from textsim_db.write.input_batches import Documents, stream_documents
 
 

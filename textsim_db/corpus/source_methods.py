@@ -19,7 +19,7 @@ from textsim_db.settings.corpus_settings import CHANGEABLE, Settings
 from textsim_db.settings.named_values import Existing, ExistingName, ModeName
 from textsim_db.sync import sources
 from textsim_db.sync.sources import ColumnName, TableName, names_of
-from textsim_db.text.keys import Key, Scope, possible_keys
+from textsim_db.text.storable import Key, Scope, possible_keys
 
 
 class TableMethods(CheckedArguments):

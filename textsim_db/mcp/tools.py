@@ -24,7 +24,7 @@ from textsim_db.measures.word_diff import Change, DiffRun, ShownText, difference
 from textsim_db.read import stored_documents
 from textsim_db.results import Answer, Distinct, Match, Outcome
 from textsim_db.sync.shown_texts import shown_texts
-from textsim_db.text.keys import possible_key
+from textsim_db.text.storable import possible_key
 from textsim_db.write.prepare_batches import prepare
 
 MOST_CHARACTERS_OF_TEXT = 1_000_000

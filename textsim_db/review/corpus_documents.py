@@ -29,7 +29,7 @@ from textsim_db.review.reviewed_clusters import StoredClusters
 from textsim_db.sync import sources as attached_tables
 from textsim_db.sync.shown_texts import shown_texts
 from textsim_db.text.guard_lines import elements_apart
-from textsim_db.text.keys import possible_key
+from textsim_db.text.storable import possible_key
 
 DRAWN_DOCUMENTS = 200
 """The documents whose matches the first page shows; more take longer."""

@@ -16,8 +16,14 @@ from pyspark.sql import (
 
 from textsim_db.errors import ConfigurationError, DocumentError, suggestion
 from textsim_db.results import Refusal
-from textsim_db.text.keys import MAX_KEY_BYTES, MAX_SCOPE_BYTES, stored_key, stored_scope
-from textsim_db.text.storable_text import MAX_BYTES, to_bytes
+from textsim_db.text.storable import (
+    MAX_BYTES,
+    MAX_KEY_BYTES,
+    MAX_SCOPE_BYTES,
+    stored_key,
+    stored_scope,
+    to_bytes,
+)
 
 _COMPARABLE = (
     T.NumericType,
