@@ -155,7 +155,7 @@ def test_not_an_address(address: str, message: str) -> None:
     assert "secret" not in result.stderr
 
 
-def test_install_and_downgrade(empty_database_url: str) -> None:
+def test_install_and_uninstall(empty_database_url: str) -> None:
     runner = CliRunner(env={URL_VARIABLE: empty_database_url})
     result = runner.invoke(app, ["corpus", "list"])
     assert result.exit_code == 2
@@ -165,13 +165,9 @@ def test_install_and_downgrade(empty_database_url: str) -> None:
         assert (result.exit_code, result.stdout) == (0, "")
         assert head() in result.stderr
     assert runner.invoke(app, ["corpus", "list"]).exit_code == 0
-    assert runner.invoke(app, ["db", "downgrade"]).exit_code == 2
-    result = runner.invoke(app, ["db", "downgrade", "0001_shema"])
-    assert result.exit_code == 2
-    assert "cannot go back to 0001_shema; expected base, which removes the schema" in result.stderr
-    result = runner.invoke(app, ["db", "downgrade", "base"])
+    result = runner.invoke(app, ["db", "uninstall"])
     assert result.exit_code == 2
     assert result.stderr.startswith("error: this would remove the schema textsim in postgresql")
     assert ", with all corpora; " in result.stderr
-    assert runner.invoke(app, ["db", "downgrade", "base", "--yes"]).exit_code == 0
+    assert runner.invoke(app, ["db", "uninstall", "--yes"]).exit_code == 0
     assert runner.invoke(app, ["corpus", "list"]).exit_code == 2

@@ -89,7 +89,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("contamination news.jsonl --against letters", {"key": "a"}),
     ("forget news b --later --yes", {"documents": 1, "has_words": True}),
     ("corpus drop news --yes", {"corpus": "news", "documents": 4}),
-    ("db downgrade base --yes", {"revision": "base"}),
+    ("db uninstall --yes", {}),
 ]
 """Command lines one after another, and members that an object of each has."""
 ELSEWHERE = {"warm", "db stop"}

@@ -63,29 +63,21 @@ def install(*, no_warm: bool = False, database_url: str | None = None) -> None:
 
 
 @app.command()
-def downgrade(revision: str, /, *, yes: bool = False, database_url: str | None = None) -> None:
+def uninstall(*, yes: bool = False, database_url: str | None = None) -> None:
     """Remove the schema and all corpora. An older version of textsim-db works with the newer schema.
 
     It asks before. Without a terminal it needs --yes.
 
-    Args:
-        revision: The only revision to go back to is "base".
-
-    Example: `textsim db downgrade base --yes`
+    Example: `textsim db uninstall --yes`
     """
     from textsim_db.db import schema
     from textsim_db.db.addresses import public_url
 
-    if revision != "base":
-        raise ConfigurationError(
-            f"the schema cannot go back to {revision}; expected base, which removes the schema. Older "
-            "versions of textsim-db work with the newer schema"
-        )
     with _engine(database_url) as engine:
         name = public_url(engine.url)
         confirm(f"remove the schema textsim in {name}, with all corpora", yes)
         schema.downgrade(engine)
-    print_result("the schema textsim is removed", revision=revision)
+    print_result("the schema textsim is removed", database=name)
 
 
 def check(

@@ -87,7 +87,7 @@ class Help(NamedTuple):
     """The word for the value of an option."""
 
 
-class Settings(NamedTuple):
+class SettingOptions(NamedTuple):
     """The options that stand in the place of the argument settings of a command."""
 
     names: tuple[str, ...]
@@ -106,7 +106,7 @@ def with_settings(
     """Give a command an option for each of these settings; its argument settings gets those typed."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        command.__dict__["settings"] = Settings(names, default, defaults, panel)
+        command.__dict__["settings"] = SettingOptions(names, default, defaults, panel)
         return command
 
     return decorate
@@ -139,7 +139,7 @@ def _declare(function: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     for name, argument in arguments.items():
         if name == "settings":
-            settings: Settings = function.__dict__["settings"]
+            settings: SettingOptions = function.__dict__["settings"]
             parameters += [_setting(each, settings) for each in settings.names]
         elif argument.annotation == "FileFormat":
             defaults = FileFormat()._asdict()
@@ -218,7 +218,7 @@ def _parameter(name: str, default: Any, annotation: Any) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def _setting(name: str, settings: Settings) -> inspect.Parameter:
+def _setting(name: str, settings: SettingOptions) -> inspect.Parameter:
     metadata, hint = metadata_of(name), get_type_hints(CorpusSettings)[name]
     kinds = {kind.__name__ for kind in (hint, *get_args(hint)) if isinstance(kind, type)}
     kind, parser, _ = _TYPES.get(min(kinds & _TYPES.keys(), default=""), _TEXT)
@@ -235,7 +235,7 @@ def _setting(name: str, settings: Settings) -> inspect.Parameter:
     return _parameter(name, None, Annotated[kind | None, option])
 
 
-def _default_text(name: str, settings: Settings) -> str:
+def _default_text(name: str, settings: SettingOptions) -> str:
     value = getattr(settings.defaults, name)
     if value is None or (value is False and settings.default != options.LEFT_AS_IT_IS):
         return ""

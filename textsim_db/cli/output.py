@@ -42,7 +42,6 @@ class Id(int):
 _UNLIMITED = 1_000_000
 _MOST_LAID_OUT = 2_000
 """Rich lays some thousand rows out in a second; a longer table has plain columns."""
-_BAR = 40
 
 
 def form_given(ctx: typer.Context, value: Format) -> Format:
@@ -131,8 +130,10 @@ def cell(value: Any) -> str:
     return shown(str(value))
 
 
-def bar(share: float) -> str:
-    return f"{'█' * round(_BAR * share):<{_BAR}}"
+def tenths(histogram: Sequence[int]) -> list[tuple[str, int]]:
+    """Return the rows of a table of pairs, by the hundredths of their similarities."""
+    pairs = [sum(histogram[i : i + 10]) for i in range(0, 90, 10)] + [sum(histogram[90:])]
+    return [(f"{i / 10:.1f} to {i / 10 + 0.1:.1f}", number) for i, number in enumerate(pairs)]
 
 
 def check_writable(path: str) -> None:

@@ -12,7 +12,7 @@ from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import note_unknown_scope
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import shown
-from textsim_db.results.numbers_as_text import count, similarity as shown_similarity
+from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.choose_bands import Bands
 from textsim_db.settings.corpus_settings import DEFAULTS, CorpusSettings
 
@@ -82,8 +82,8 @@ def plan(
     if result.report is not None:
         _write_report(result.report, result.banding, form)
     _write_options(result.choices, result.threshold, all_, form)
-    if form is output.Format.TABLE:
-        _show_curve(result)
+    if form is output.Format.TABLE and result.banding is None:
+        output.console().print(f"exact: every pair at {result.exact_from:g} or more is found")
     if result.missed is not None:
         print_message(f"warning: {result.missed}")
 
@@ -182,26 +182,6 @@ def _write_options(
     output.write(columns, rows, form)
 
 
-def _show_curve(result: _Plan) -> None:
-    from rich.text import Text
-
-    banding, threshold = result.banding, result.threshold
-    if banding is None:
-        output.console().print(f"\nexact: every pair at {result.exact_from:g} or more is found")
-        return
-    lines = [f"probability of becoming a candidate, {banding.bands} bands of {banding.rows} rows"]
-    for step in range(20):
-        similarity = (step + 1) / 20
-        probability = banding.probability(similarity)
-        mark = "  threshold" if step == round(threshold * 20) - 1 else ""
-        lines.append(
-            f"{similarity:.2f} {output.bar(probability)} {shown_similarity(probability)}{mark}"
-        )
-    out = output.console()
-    out.print()
-    out.print(Text("\n".join(lines)))
-
-
 def _write_report(report: RecallReport, banding: Bands | None, form: output.Format) -> None:
     """Print the measurement; on standard error if standard output is for a program."""
     lines = _lines(report, banding)
@@ -213,7 +193,7 @@ def _write_report(report: RecallReport, banding: Bands | None, form: output.Form
 
     out = output.console()
     out.print(Text("\n".join(lines)))
-    out.print(output.table(("similarity", "pairs"), _tenths(report.histogram)))
+    out.print(output.table(("similarity", "pairs"), output.tenths(report.histogram)))
     if report.missed:
         missed = [(pair.similarity, pair.a, pair.b) for pair in report.missed[:_SHOWN_LINES]]
         title = f"missed pairs, which share no bucket ({len(report.missed):,} in all)"
@@ -222,11 +202,6 @@ def _write_report(report: RecallReport, banding: Bands | None, form: output.Form
         keys = ", ".join(f'"{shown(key)}"' for key in report.lost[:_SHOWN_LINES])
         rest = ", ..." if len(report.lost) > _SHOWN_LINES else ""
         out.print(Text(f"documents without any similar document found: {keys}{rest}\n"))
-
-
-def _tenths(histogram: list[int]) -> list[tuple[str, int]]:
-    pairs = [sum(histogram[i : i + 10]) for i in range(0, 90, 10)] + [sum(histogram[90:])]
-    return [(f"{i / 10:.1f} to {i / 10 + 0.1:.1f}", number) for i, number in enumerate(pairs)]
 
 
 def _lines(report: RecallReport, banding: Bands | None) -> list[str]:

@@ -111,7 +111,7 @@ def mismatch(connection: Connection, revision: str) -> Mismatch | None:
     return Mismatch(
         detail,
         "install a newer version of textsim-db, or remove the schema with all its corpora: "
-        + (f"{_DROP} in SQL" if is_extension(connection) else "textsim db downgrade base"),
+        + (f"{_DROP} in SQL" if is_extension(connection) else "textsim db uninstall"),
     )
 
 
