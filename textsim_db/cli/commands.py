@@ -195,7 +195,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
         "keys": document_commands.KEYS,
         "remove": document_commands.remove,
         "expire": document_commands.EXPIRE,
-        "forget": document_commands.forget,
+        "forget": document_commands.FORGET,
         "query": search_commands.QUERY,
         "nearest": search_commands.NEAREST,
         "neighbours": search_commands.NEIGHBOURS,

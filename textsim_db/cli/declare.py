@@ -35,6 +35,7 @@ _TYPES: dict[str, tuple[Any, Callable[[str], object] | None, str | None]] = {
     "float": (float, options.number, "NUMBER"),
     "int": (int, options.whole_number, "NUMBER"),
     "list[str]": (list[str], None, "TEXT"),
+    "Iterable[Key]": (list[str], None, "KEY"),
 }
 """The type, the parser and the word for the value, by an annotation; any other is a text."""
 _CHOICES: dict[str, type[StrEnum]] = {

@@ -15,8 +15,8 @@ from textsim_db.cli import options
 from textsim_db.cli.declare import with_settings
 from textsim_db.cli.messages import Refusals, confirm, print_message, print_result
 from textsim_db.cli.opening import connect, open_corpus
-from textsim_db.cli.operations import Operation
-from textsim_db.cli.progress_lines import Measured, loading, progress
+from textsim_db.cli.operations import Call, Operation
+from textsim_db.cli.progress_lines import Measured, loading
 from textsim_db.errors import ConfigurationError, DatabaseError, InputError, shown
 from textsim_db.files.file_kinds import STDIN, FileFormat
 from textsim_db.results import AddReport, StoredKey
@@ -309,60 +309,23 @@ def _with_standard_input(keys: list[str]) -> Iterator[str]:
             yield key
 
 
-def forget(
-    corpus: str,
-    keys: list[str] | None = None,
-    /,
-    *,
-    scope: str | None = None,
-    all_expired: bool = False,
-    all_removed: bool = False,
-    later: bool = False,
-    yes: bool = False,
-    database_url: str | None = None,
-) -> None:
-    """Remove documents, and all that the database keeps of them.
-
-    The documents go at once, with their judgements, notes, events and log entries. Then the corpus is
-    rebuilt without their words, beside readers and writers. A document whose row stands in an attached
-    table is refused: delete the row first. The receipt says what was removed, and where the texts may
-    still be. The exit status is 1 if another transaction held the rest up.
-
-    Examples:
-    - `textsim forget news article-17 article-18`
-    - `textsim forget tickets --scope customer-7 --later`
-
-    """
-    # Any other number of choices is refused.
-    if not keys and (scope is not None) + all_expired + all_removed == 1:
-        what = "all of them" if scope is None else f"the scope {scope}"
-        confirm(f'forget documents of the corpus "{shown(corpus)}": {shown(what)}', yes)
-    with connect(database_url) as db:
-        opened = db.corpus(corpus, on_server=True)
-        with progress("rebuilding", "documents") as show_done:
-            report = opened.forget(
-                keys or None,
-                scope=scope,
-                all_expired=all_expired,
-                all_removed=all_removed,
-                later=later,
-                progress=show_done,
-            )
+def _show_forgotten(call: Call) -> None:
+    report, is_later = call.result, call.arguments["later"]
     counts = {name: getattr(report, name) for name in ("documents", "judgements", "events")}
     entries = count(report.log_entries, "log entry", "log entries")
     nouns = ("document", "judgement", "event")
     removed = ", ".join([*map(count, counts.values(), nouns), entries])
     print_result(
         f"removed {removed}",
-        corpus=corpus,
+        corpus=call.corpus.name,
         **counts,
         log_entries=report.log_entries,
         has_words=report.has_words,
         to_run=report.to_run,
         out_of_reach=report.out_of_reach,
     )
-    if report.has_words and later:
-        print_message(f"the words go with the next rebuild: textsim rebuild {corpus}")
+    if report.has_words and is_later:
+        print_message(f"the words go with the next rebuild: textsim rebuild {call.corpus.name}")
     elif report.has_words:
         print_message(
             "the corpus was rebuilt, but a transaction may read the replaced corpus, which has the "
@@ -375,10 +338,31 @@ def forget(
         print_message(f"another transaction held it up; run: {statement}", logging.WARNING)
     for place in report.out_of_reach:
         print_message(f"out of reach: {place}")
-    if report.to_run or (report.has_words and not later):
+    if report.to_run or (report.has_words and not is_later):
         raise typer.Exit(1)
 
 
+FORGET = Operation(
+    "forget",
+    """Remove documents, and all that the database keeps of them.
+
+    The documents go at once, with their judgements, notes, events and log entries. Then the corpus is
+    rebuilt without their words, beside readers and writers. A document whose row stands in an attached
+    table is refused: delete the row first. The receipt says what was removed, and where the texts may
+    still be. The exit status is 1 if another transaction held the rest up.
+
+    Examples:
+    - `textsim forget news article-17 article-18`
+    - `textsim forget tickets --scope customer-7 --later`
+
+    """,
+    arguments=("keys",),
+    asks='forget documents of the corpus "{corpus}" without naming their keys',
+    asks_for=("scope", "all_expired", "all_removed"),
+    progress=("rebuilding", "documents"),
+    show=_show_forgotten,
+    computes=False,
+)
 EXPIRE = Operation(
     "expire",
     """Remove the documents of a corpus whose time is over.

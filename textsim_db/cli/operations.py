@@ -61,6 +61,8 @@ class Operation:
     """Whether kernels compute. Then the golden signature is compared when the corpus is opened."""
     asks: str = ""
     """The action that the user confirms, except with --yes."""
+    asks_for: tuple[str, ...] = ()
+    """The options for which the user confirms it; empty: always."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Defaults of options that are not those of the method."""
     arguments: tuple[str, ...] = ()
@@ -142,7 +144,7 @@ def _run(
     file: str | None = None,
     **arguments: Any,
 ) -> None:
-    if operation.asks:
+    if operation.asks and (not operation.asks_for or any(map(arguments.get, operation.asks_for))):
         confirm(operation.asks.format(corpus=shown(corpus)), yes)
     for name, (_, variant) in operation.variants.items():
         if arguments.pop(name):
