@@ -1,7 +1,7 @@
 """The arguments and options of a command, made from the arguments and the docstring of a function.
 
 The function is that of a command, or a method of a corpus. The section Args of its docstring has the
-help of an argument, and in brackets the word for its value. What the docstring of a command leaves out
+help of an argument, and in brackets the word for its value. The help of other arguments of a command
 stands in options.SHARED, or in the docstring of the method that has the name of the command. In a
 function, the arguments before the slash are arguments of the command, and all others are options. In a
 method, which has no slash, those without a default are arguments.
@@ -77,7 +77,7 @@ _SPECIAL: dict[str, dict[str, Any]] = {
     "separator": {"parser": options.separator},
     "yes": {"flags": ("--yes", "-y")},
 }
-"""What the name and the type of an argument do not say of its option."""
+"""Properties of options that do not follow from the name and the type of an argument."""
 _FILES = {"kind": "Kind", "separator": "str | None", "quote": "Quote", "encoding": "str | None"}
 """The options that stand in the place of an argument of type FileFormat."""
 

@@ -1,4 +1,4 @@
-"""What can be stored: texts, keys, scopes and notes, their types and limits; no kernels.
+"""Texts, keys, scopes and notes as they can be stored: their types and limits; no kernels.
 
 The keys of a table whose key has several columns are joined to one text, and split again. SQL
 (`textsim.join_key`) and Spark (`textsim_db.spark.join_key`) have the same rule.
