@@ -27,7 +27,7 @@ from textsim_db.results import Inspection, Pair, Source
 from textsim_db.review.rendering import GuardsApart, NextCommand
 from textsim_db.review.reviewed_clusters import StoredClusters
 from textsim_db.sync import sources as attached_tables
-from textsim_db.sync.shown_texts import shown_texts
+from textsim_db.sync.read_source import shown_texts
 from textsim_db.text.guard_lines import elements_apart
 from textsim_db.text.keys import possible_key
 

@@ -236,10 +236,6 @@ SET reported_at = excluded.reported_at, claimed_at = excluded.claimed_at,
     clustered = excluded.clustered, retries = excluded.retries, faults = excluded.faults
 """
 FORGET_WORKER: Final[LiteralString] = "DELETE FROM textsim.worker WHERE id = %(id)s"
-PROCESSES_OF_HOST: Final[LiteralString] = "SELECT process FROM textsim.worker WHERE host = %(host)s"
-FORGET_PROCESSES: Final[LiteralString] = (
-    "DELETE FROM textsim.worker WHERE host = %(host)s AND process = ANY (%(processes)s::integer[])"
-)
 WORKERS: Final[LiteralString] = """
 SELECT w.host, w.process, extract(epoch FROM n.now - w.reported_at)::float8,
     extract(epoch FROM n.now - w.claimed_at)::float8, extract(epoch FROM n.now - w.wrote_at)::float8,
