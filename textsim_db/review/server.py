@@ -161,7 +161,6 @@ class Review:
             "/pair": pairs.pair,
             "/clusters": clusters.clusters,
             "/cluster": clusters.cluster,
-            "/inspection": clusters.inspection,
             "/precision": partial(precision_page, self._site),
             "/judgements": judgements.judgements,
         }
