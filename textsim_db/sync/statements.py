@@ -269,7 +269,7 @@ TRACK: Final[LiteralString] = (
 )
 UNTRACK: Final[LiteralString] = "/* textsim-db: untrack a corpus */ SELECT textsim.untrack(%s)"
 UPDATE_CLUSTERS: Final[LiteralString] = """
-/* textsim-db: update clusters */ SELECT textsim._update_clusters(%s, %s, %s)
+/* textsim-db: update clusters */ SELECT textsim._update_clusters(%s, %s)
 """
 LOCK_CLUSTERS: Final[LiteralString] = "SELECT textsim._lock_clusters(%s, %s)"
 LIMITS_OF_MATCHES: Final[LiteralString] = (
@@ -390,17 +390,6 @@ WHERE t.keep_events IS NOT NULL
 """
 REMOVE_OLD_EVENTS: Final[LiteralString] = """
 /* textsim-db: remove old events of clusters */ SELECT textsim._remove_old_events(%s)
-"""
-FIRST_CLUSTER_ENTRY: Final[LiteralString] = """
-SELECT p.id, pg_catalog.cardinality(p.document_ids)
-FROM textsim.pending p JOIN textsim.corpus c ON c.id = p.corpus_id
-WHERE p.kind = 'cluster' AND c.name = %s ORDER BY p.corpus_id, p.id LIMIT 1
-"""
-SPLIT_CLUSTER_ENTRY: Final[LiteralString] = """
-WITH gone AS (DELETE FROM textsim.pending p WHERE p.id = %s RETURNING p.*)
-INSERT INTO textsim.pending (kind, corpus_id, document_ids, created_at, tries)
-SELECT g.kind, g.corpus_id, ARRAY[d], g.created_at, g.tries
-FROM gone g CROSS JOIN LATERAL pg_catalog.unnest(g.document_ids) d
 """
 CLUSTER_EVENTS: Final[LiteralString] = """
 /* textsim-db: events of clusters */
