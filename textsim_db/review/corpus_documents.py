@@ -202,22 +202,6 @@ class CorpusDocuments:
         )
         return [NextCommand(purpose, statement, effect), *commands]
 
-    def template_commands(self) -> list[NextCommand]:
-        name = shlex.quote(self._corpus.name)
-        return [
-            NextCommand(
-                "See which shingles many documents share",
-                f"textsim boilerplate {name} --clusters",
-                "It changes nothing.",
-            ),
-            NextCommand(
-                "Leave their words out of all texts",
-                f"textsim rebuild {name} --boilerplate 0.01",
-                "It replaces the index: shingles that more than 1 % of the texts have no longer count. "
-                "In SQL, textsim.create_corpus takes boilerplate => 0.01 for a new corpus.",
-            ),
-        ]
-
 
 def _possible(keys: list[str]) -> list[str]:
     """Return the keys that a document can have; the address of a page may name any."""

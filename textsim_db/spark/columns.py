@@ -29,13 +29,6 @@ _COMPARABLE = (
 )
 
 
-class RankColumn(NamedTuple):
-    """Which document of a cluster stays: the one with the lowest value of a column, or the highest."""
-
-    column: str | Column | None = None
-    descending: bool = False
-
-
 class FrameColumns(NamedTuple):
     """The names of the columns with the key, the text and the scope."""
 
