@@ -87,7 +87,6 @@ _COLUMNS: Final[LiteralString] = (
 )
 CORPUS_BY_NAME: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE name = %s"
 CORPUS_BY_ID: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE id = %s"
-CORPUS_NAMES: Final[LiteralString] = 'SELECT name FROM textsim.corpus ORDER BY name COLLATE "C"'
 CORPORA: Final[LiteralString] = """
 SELECT name, unit || ':' || shingle_length, threshold, recall, guards, scoped, is_unique
 FROM textsim.corpus ORDER BY name COLLATE "C"

@@ -291,9 +291,11 @@ IDS_TO_CLUSTER: Final[LiteralString] = """
 /* textsim-db: documents of corpus {id} to cluster */
 SELECT d.id FROM {document} d WHERE d.shingle_count > 0{alive} ORDER BY d.id
 """
-REMOVE_NODES: Final[LiteralString] = "DELETE FROM textsim.node_{id}"
-REMOVE_MATCHES: Final[LiteralString] = "DELETE FROM textsim.match_{id}"
-REMOVE_CROWDED: Final[LiteralString] = "DELETE FROM textsim.crowded_{id}"
+REMOVE_NODES_AND_MATCHES: Final[tuple[LiteralString, ...]] = (
+    "DELETE FROM textsim.node_{id}",
+    "DELETE FROM textsim.match_{id}",
+    "DELETE FROM textsim.crowded_{id}",
+)
 COPY_NODES: Final[LiteralString] = (
     "COPY textsim.node_{id} (document_id, node) FROM STDIN (FORMAT BINARY)"
 )
