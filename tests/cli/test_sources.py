@@ -24,7 +24,7 @@ from tests.support.waiting import LOCKS, PATIENCE_SECONDS, wait_for, wait_until
 from tests.support.workers import running_worker
 from textsim_db.corpus.database import URL_VARIABLE as DATABASE_URL_VARIABLE
 from textsim_db.db.addresses import plain_url, sqlalchemy_url
-from textsim_db.sync import worker_state
+from textsim_db.sync import report_worker
 
 WORKER_BACKENDS = b"""
 SELECT pid FROM pg_stat_activity
@@ -87,7 +87,7 @@ def test_no_corpus_by_mistake(textsim: Textsim, connection: Connection, database
 def test_a_table_that_its_owner_cannot_index(
     textsim: Textsim, connection: Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_state, "REPORT_SECONDS", 0.1)
+    monkeypatch.setattr(report_worker, "REPORT_SECONDS", 0.1)
     role = f"owner_{random.randrange(10**9)}"
     connection.execute(f"CREATE ROLE {role} LOGIN".encode())
     try:

@@ -41,13 +41,13 @@ from textsim_db.sync.apply_changes import Resolved, apply_piece, resolve_piece
 from textsim_db.sync.cut_pieces import ClaimAgain, ClaimedPieces, WorkerSources
 from textsim_db.sync.pending_log import Claims, warn_leased
 from textsim_db.sync.pieces import Piece
+from textsim_db.sync.report_worker import Watch
 from textsim_db.sync.step_faults import StepFaults
 from textsim_db.sync.upkeep import ExpiredDocuments, OutdatedClusters, ReplacedCorpora
 from textsim_db.sync.worker_state import (
     SOON_SECONDS,
     Progress,
     Stop,
-    Watch,
     WorkerSettings,
     WorkReport,
 )

@@ -15,7 +15,7 @@ from tests.support.connections import Connection, value
 from tests.support.sources import MENDERS, Mender, run_index_pending, run_reconcile, run_worker
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from tests.support.workers import running_worker
-from textsim_db.sync import apply_changes, cut_pieces, step_faults, upkeep, worker_state
+from textsim_db.sync import apply_changes, cut_pieces, report_worker, step_faults, upkeep
 
 TEXT = "one two three four five"
 
@@ -159,7 +159,7 @@ def test_a_worker_goes_on_beside_broken_steps(
     db: ts.Database, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = corpora_of(db, connection, BREAKS)
-    monkeypatch.setattr(worker_state, "REPORT_SECONDS", 0.2)
+    monkeypatch.setattr(report_worker, "REPORT_SECONDS", 0.2)
     # A worker tries each broken step once, so that no step waits for those that are tried again.
     monkeypatch.setattr(step_faults, "PAUSE_SECONDS", (60.0, 60.0))
     fine = db.create_corpus("fine")

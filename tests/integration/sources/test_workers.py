@@ -14,7 +14,7 @@ from tests.support.connections import Connection
 from tests.support.sources import index_all_pending, make_table, text_of
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_for, wait_until
 from tests.support.workers import running_worker
-from textsim_db.sync import read_source, step_faults, worker_state
+from textsim_db.sync import read_source, report_worker, step_faults
 from textsim_db.sync.pending_log import FAIL_TRIES
 from textsim_db.sync.pieces import Piece
 
@@ -117,7 +117,7 @@ def test_stop_ends_a_worker_whose_claim_is_blocked(
 def test_a_worker_reports_its_progress_and_removes_the_rows_of_dead_workers(
     db: ts.Database, corpus: ts.Corpus, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_state, "REPORT_SECONDS", 0.1)
+    monkeypatch.setattr(report_worker, "REPORT_SECONDS", 0.1)
     make_table(connection)
     corpus.attach("t", "id", "body")
     connection.execute(
