@@ -129,8 +129,8 @@ def pending(
 ) -> None:
     """List the documents that were set aside, with the errors.
 
-    A worker sets a document aside if it cannot be indexed, or if its cluster cannot be updated. It
-    prints the key, the table, the number of tries and the error.
+    A worker sets a document aside if it cannot be indexed. It prints the key, the table, the number of
+    tries and the error.
 
     Args:
         corpus: Name of the corpus. Default: every corpus.

@@ -140,10 +140,10 @@ class PassageMethods(CheckedArguments):
             'the city COUNCIL approved the new budget'
         """
         from textsim_db.read import find_passages
-        from textsim_db.sync import shown_texts
+        from textsim_db.sync import read_source
 
         if text is None:
-            text = self._current.call(shown_texts.original_text, passage.key)
+            text = self._current.call(read_source.original_text, passage.key)
         return self._current.call(find_passages.characters, text, passage)
 
     def quote(

@@ -89,7 +89,7 @@ class TableMethods(CheckedArguments):
             >>> corpus.attach("article", key="id", text="body")
             ChangeReport(added=1, replaced=0, removed=0, unchanged=0, ...)
         """
-        from textsim_db.sync import attach_and_index
+        from textsim_db.sync import reconcile
 
         if key is not None and key_columns is not None:
             raise ConfigurationError("key and key_columns are both given; leave one of them out")
@@ -100,7 +100,7 @@ class TableMethods(CheckedArguments):
         rules = sources.AttachRules(mode, existing, row_filter, replace)
         with showing(progress, "indexing", "rows") as show:
             changes = self._current.loaded().call_once(
-                attach_and_index.attach_and_index, names, rules, show
+                reconcile.attach_and_index, names, rules, show
             )
         self._current.load()  # it may have learned its common shingles
         return changes

@@ -35,13 +35,6 @@ _COMPARABLE = (
 )
 
 
-class RankColumn(NamedTuple):
-    """Which document of a cluster stays: the one with the lowest value of a column, or the highest."""
-
-    column: str | Column | None = None
-    descending: bool = False
-
-
 class FrameColumns(NamedTuple):
     """The names of the columns with the key, the text and the scope."""
 
@@ -93,11 +86,6 @@ def _rank_column(frame: DataFrame, rank: str | Column | None) -> Column:
         return F.lit(None).cast("int")
     if not isinstance(rank, str):
         return rank
-    if rank in ("first", "last") and rank not in frame.columns:
-        raise ConfigurationError(
-            f'rank is "{rank}", but a DataFrame has no first and last row; name a column that has the '
-            "order, such as a number or a time"
-        )
     _check_column(frame, "rank", rank, (T.DataType,))
     return F.col(quoted(rank))
 
@@ -105,14 +93,6 @@ def _rank_column(frame: DataFrame, rank: str | Column | None) -> Column:
 def _check_column(frame: DataFrame, option: str, name: str, types: tuple[Any, ...]) -> None:
     names = frame.columns
     there = [field for field in frame.schema.fields if field.name == name]
-    alike = [other for other in names if other.lower() == name.lower()]
-    is_case_sensitive = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-    if there and len(alike) > 1 and not is_case_sensitive:
-        both = " and ".join(f'"{other}"' for other in alike)
-        raise ConfigurationError(
-            f'{option}="{name}" names {len(alike)} columns of the DataFrame, {both}: Spark compares '
-            "names without case; rename all but one, or set spark.sql.caseSensitive to true"
-        )
     if len(there) != 1:
         count = f"{len(there)} columns" if there else "no column"
         shown = ", ".join(f'"{column}"' for column in names[:8]) + (", ..." if names[8:] else "")
