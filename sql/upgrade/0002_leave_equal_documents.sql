@@ -9,7 +9,7 @@ DECLARE
 BEGIN
     -- An update removes old events itself.
     FOR tracking IN SELECT t.corpus_id FROM textsim.tracked t LOOP
-        EXECUTE format('DROP TRIGGER track_insert ON textsim.%I', 'cluster_event_' || tracking.corpus_id);
+        EXECUTE format('DROP TRIGGER IF EXISTS track_insert ON textsim.%I', 'cluster_event_' || tracking.corpus_id);
     END LOOP;
     FOR tracking IN SELECT t.corpus_id, t.mode FROM textsim.tracked t WHERE t.linkage <> 'kept' LOOP
         -- Inline, this transaction would compute them when it commits.
@@ -82,7 +82,7 @@ BEGIN
                 '_connected_nodes', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters',
                 '_touching_nodes', '_regrouped_nodes', '_complete_groups', '_nodes_after_kept', '_followers',
                 '_move_to_nodes', '_kept_groups', '_store_groups', '_update_batch', '_hashes_of', '_unsearched_nodes',
-                '_find_links', '_kept_neighbours', '_tracking_triggers'])
+                '_kept_neighbours', '_tracking_triggers'])
     LOOP
         EXECUTE format('DROP FUNCTION %s', function);
     END LOOP;
