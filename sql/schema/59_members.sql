@@ -63,11 +63,12 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION textsim.members(text, text)
     IS 'Returns the documents of the clusters of a tracked corpus: key, the id of the cluster, the key of the document '
-    'that represents it, which is the one to keep, and the exact similarity to that document. With key, returns the '
-    'cluster of the document with this key, and reads no other cluster. The similarity is NULL '
-    'if the two documents were judged the same: judgements are obeyed, as in clusters() with judgements. crowded says that the document has too many candidates, as texts of one template '
-    'have. It was compared with at most 200 earlier ones, so its cluster may be incomplete. A document without a match has no row, and neither has a document that has expired. If the '
-    'representative has expired, it is NULL until clusters are updated. Raises an error if the corpus is not tracked.';
+    'that represents it, which is the one to keep, and the exact similarity to that document. The similarity is NULL '
+    'if the two documents were judged the same: judgements are obeyed, as in clusters() with judgements. crowded says '
+    'that the document has too many candidates, as texts of one template have. It was compared with at most 200 earlier '
+    'ones, so its cluster may be incomplete. With key, only the cluster of this document is returned, and no other one is '
+    'read. A document without a match has no row, and neither has a document that has expired. If the representative has '
+    'expired, it is NULL until clusters are updated. Raises an error if the corpus is not tracked.';
 
 -- It compares all documents, unless the tables of a tracked corpus have the matches. These have no siblings.
 CREATE OR REPLACE FUNCTION textsim.doubtful(

@@ -91,6 +91,7 @@ BY_NAME = {
         "kinds": "{change,words,failed}",
         "verdicts": "{same,different}",
         "functions": "{_normal_form_of}",
+        "corpora": "{hidden}",
         "tables": "{source}",
     },
     "integer": {"words": "9"},
