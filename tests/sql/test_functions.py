@@ -167,6 +167,8 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
         ("textsim.contradictions(NULL)", "the name of the corpus is NULL"),
         ("textsim.matches(NULL, 'a', language => 'en')", "the name of the corpus is NULL"),
         ("textsim.signature(NULL, 'a')", "the name of the corpus is NULL"),
+        ("textsim.pairs(NULL)", "the name of the corpus is NULL"),
+        ("textsim.duplicates(NULL)", "the name of the corpus is NULL"),
         (
             "textsim.judge('c', 'a', 'b', 'equal')",
             "verdict is 'equal'; expected same, different or unsure",
