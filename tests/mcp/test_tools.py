@@ -105,7 +105,7 @@ def test_the_answers_are_those_of_sql(notes: ts.Corpus, connection: Connection) 
             forgotten = await call("forget", keys=keys)
             assert (forgotten["documents"], forgotten["judgements"]) == (2, 1)
             assert (await call("status"))["documents"] == 1
-            assert rows("SELECT scope, indexed FROM textsim.scopes('notes')") == [
+            assert rows("SELECT scope, indexed FROM textsim._scopes('notes', NULL)") == [
                 ("bert", 2),
                 ("anna", 1),
             ]

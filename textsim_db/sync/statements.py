@@ -60,7 +60,7 @@ SELECT indexed, pending, oldest_pending, failed, is_estimate, problems, as_text,
 FROM textsim.status(%s)
 """
 SCOPES: Final[LiteralString] = """
-/* textsim-db: scopes of a corpus */ SELECT scope, indexed, as_text FROM textsim.scopes(%s, %s)
+/* textsim-db: scopes of a corpus */ SELECT scope, indexed, as_text FROM textsim._scopes(%s, %s)
 """
 METRICS: Final[LiteralString] = """
 /* textsim-db: metrics */
@@ -404,7 +404,7 @@ ORDER BY m.cluster, m.key COLLATE "C"
 """
 MEMBERS_OF: Final[LiteralString] = """
 /* textsim-db: members of one cluster */
-SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim.members_of(%s, %s) m
+SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim.members(%s, %s) m
 ORDER BY m.key COLLATE "C"
 """
 

@@ -432,7 +432,7 @@ def test_an_expired_document_is_no_member_and_in_no_match(
     assert [*corpus.members("a")] == []
     for query, rows in {
         "SELECT a, b FROM textsim._match_pairs('c')": [("b", "c")],
-        "SELECT representative FROM textsim.cluster_of('c', 'b')": [(None,)],
-        "SELECT * FROM textsim.cluster_of('c', 'a')": [],
+        "SELECT representative FROM textsim.members('c', 'b') WHERE key = 'b'": [(None,)],
+        "SELECT * FROM textsim.members('c', 'a')": [],
     }.items():
         assert connection.execute(query.encode()).fetchall() == rows, query
