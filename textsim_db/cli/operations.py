@@ -243,7 +243,7 @@ def _parameter(argument: inspect.Parameter, text: str) -> Any:
 
 
 def _argument_texts(method: Callable[..., Any]) -> dict[str, str]:
-    section = _SECTION.search(inspect.getdoc(method) or "")
+    section = _SECTION.search(f"{inspect.getdoc(method)}\n")
     lines = _ARGUMENT.findall(section[1]) if section else []
     return {name: " ".join(text.split()) for name, text in lines}
 

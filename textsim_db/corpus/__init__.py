@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from textsim_db.corpus.cluster_methods import ClusterMethods, TrackingMethods
 from textsim_db.corpus.document_methods import DocumentMethods, JudgementMethods
-from textsim_db.corpus.merge_methods import MergeMethods
 from textsim_db.corpus.passage_methods import PassageMethods
 from textsim_db.corpus.report_methods import StatisticMethods, StatusMethods
 from textsim_db.corpus.search_methods import SearchMethods
@@ -19,7 +18,6 @@ from textsim_db.corpus.source_methods import RebuildMethods, TableMethods
 class Corpus(  # the reference lists the methods of the last class first
     RebuildMethods,
     TrackingMethods,
-    MergeMethods,
     TableMethods,
     StatusMethods,
     StatisticMethods,
@@ -33,7 +31,10 @@ class Corpus(  # the reference lists the methods of the last class first
 
     Database.create_corpus() and Database.corpus() return it. Threads may share a corpus. Every method
     that reaches the database raises DatabaseError if a statement fails, and DatabaseUnavailable if
-    there is no connection.
+    there is no connection. Every method raises ConfigurationError if an argument is out of range or the
+    corpus has no such thing, such as passages or tracked clusters; DocumentError if a key or a text
+    cannot be stored, for example because of a NUL character; and DocumentNotFound if no document has
+    the key of an argument.
 
     Examples:
         The examples of the methods use this corpus:

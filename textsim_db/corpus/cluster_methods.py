@@ -76,7 +76,6 @@ class ClusterMethods(CheckedArguments):
 
         Raises:
             MeasureError: the measure depends on the order of the documents, as containment does.
-            ConfigurationError: an argument is out of range.
 
         Examples:
             >>> list(corpus.pairs())
@@ -121,9 +120,6 @@ class ClusterMethods(CheckedArguments):
                 all scopes are, each scope by itself.
             judgements: whether the judgements of the corpus are obeyed; see judge().
 
-        Raises:
-            ConfigurationError: an argument is out of range.
-
         Examples:
             >>> list(corpus.clusters())
             [Cluster(keys=('monday', 'update'), weakest=0.9, kept=None)]
@@ -151,9 +147,6 @@ class ClusterMethods(CheckedArguments):
         is a verified pair with the document that is kept in its place. With the other linkages of
         clusters() their similarity may be below the threshold. The arguments are those of clusters();
         the document with the lowest rank of a cluster is kept with each linkage.
-
-        Raises:
-            ConfigurationError: an argument is out of range.
 
         Examples:
             >>> duplicates = list(corpus.duplicates())
@@ -239,9 +232,6 @@ class ClusterMethods(CheckedArguments):
         Args:
             fewest: the members of the smallest cluster that is returned.
 
-        Raises:
-            ConfigurationError: an argument is out of range.
-
         Examples:
             >>> [(cluster, inspection)] = corpus.inspect_clusters()
             >>> inspection.least, inspection.is_exact, inspection.held_by_template
@@ -266,7 +256,6 @@ class ClusterMethods(CheckedArguments):
             pairs: pairs of keys, such as those of pairs(), which are read while the result is.
 
         Raises:
-            DocumentNotFound: no document has one of the keys.
             ConfigurationError: a pair has no two keys.
             MeasureError: the documents have millions of words and little in common.
 
@@ -356,20 +345,13 @@ class TrackingMethods(CheckedArguments):
         self._current.loaded().call_once(upkeep.track, how, limit, mode, kept)
 
     def untrack(self) -> None:
-        """Remove the matches and clusters of a tracked corpus, and their history; documents stay.
-
-        Raises:
-            ConfigurationError: the corpus is not tracked.
-        """
+        """Remove the matches and clusters of a tracked corpus, and their history; documents stay."""
         self._current.loaded().call_once(upkeep.untrack)
 
     def update_clusters(self) -> int:
         """Bring the clusters of a tracked corpus up to date; return the number of changed documents.
 
         A worker does the same. Each transaction processes some five thousand documents.
-
-        Raises:
-            ConfigurationError: the corpus is not tracked.
         """
         return self._current.loaded().search(upkeep.update)
 
@@ -380,10 +362,6 @@ class TrackingMethods(CheckedArguments):
 
         Args:
             key: only the cluster of this document, with itself; none if nothing matches it.
-
-        Raises:
-            ConfigurationError: the corpus is not tracked.
-            DocumentNotFound: the key is none that a document can have.
         """
         own = None if key is None else self._key(key)
         return Results(Member, partial(self._current.loaded().stream, upkeep.members, own))
@@ -393,8 +371,5 @@ class TrackingMethods(CheckedArguments):
 
         Args:
             after: the id of the last event that was read. No event comes later with a lower id.
-
-        Raises:
-            ConfigurationError: the corpus is not tracked.
         """
         yield from self._current.loaded().stream(upkeep.cluster_events, after)

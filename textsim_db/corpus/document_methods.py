@@ -146,7 +146,6 @@ class DocumentMethods(CheckedArguments):
 
         Raises:
             DocumentError: the document cannot be stored; add_many() lists the reasons.
-            ConfigurationError: the corpus is not unique.
 
         Examples:
             >>> titles = db.create_corpus("titles", threshold=0.6, recall=1, is_unique=True)
@@ -176,10 +175,6 @@ class DocumentMethods(CheckedArguments):
         --add` dropped in favour of a removed document do not come back by themselves; keys() counts
         them.
 
-        Raises:
-            ConfigurationError: `keys` is a single key.
-            DocumentError: a key is of a wrong type.
-
         Examples:
             >>> corpus.remove(["recipe", "no such key"])
             1
@@ -202,9 +197,6 @@ class DocumentMethods(CheckedArguments):
             source: only documents of this attached table.
             scope: only documents of this scope.
             language: only documents in this language.
-
-        Raises:
-            ConfigurationError: the corpus has no scopes, or identifies no languages.
 
         Examples:
             >>> [each.key for each in corpus.keys("u")]
@@ -236,9 +228,6 @@ class DocumentMethods(CheckedArguments):
             progress: True shows a bar; a function is called with the number of documents removed so
                 far.
 
-        Raises:
-            ConfigurationError: the corpus has no `keep_for`.
-
         Examples:
             >>> chats = db.create_corpus("chats", keep_for="30 days")
             >>> chats.add("a", "See you at eight in front of the station.").added
@@ -253,9 +242,6 @@ class DocumentMethods(CheckedArguments):
 
     def normal_form(self, key: Key) -> str:
         """Return the words of an indexed document, with one space between them.
-
-        Raises:
-            DocumentNotFound: no document has this key.
 
         Examples:
             >>> corpus.normal_form("recipe")
@@ -389,8 +375,6 @@ class JudgementMethods(CheckedArguments):
 
         Raises:
             JudgementExists: as judge(), without `replace`.
-            DocumentError: as judge().
-            ConfigurationError: as judge().
 
         Examples:
             >>> corpus.judge_many([("monday", "recipe", "different"), ("update", "recipe", "unsure")])
@@ -410,7 +394,6 @@ class JudgementMethods(CheckedArguments):
         """Remove the judgement of two documents, and return whether there was one.
 
         Raises:
-            DocumentError: a key is none that a document can have.
             ConfigurationError: the keys are equal.
 
         Examples:

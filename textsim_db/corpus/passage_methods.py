@@ -51,10 +51,6 @@ class PassageMethods(CheckedArguments):
                 The attribute `common` of the result lists these runs too. A passage that is partly in
                 such a run may be missed. None reads all documents.
 
-        Raises:
-            DocumentError: the text could not be stored, for example because of a NUL character.
-            ConfigurationError: the corpus has no passages, or an argument is out of range.
-
         Examples:
             >>> reports = db.create_corpus("reports", passages=6)
             >>> reports.add("a", "On Monday the city council approved the new budget for schools.").added
@@ -90,10 +86,6 @@ class PassageMethods(CheckedArguments):
 
         Args:
             gap: the largest number of words between two passages of a region, 0 to 10,000.
-
-        Raises:
-            DocumentError: the text could not be stored, for example because of a NUL character.
-            ConfigurationError: the corpus has no passages, or an argument is out of range.
 
         Examples:
             >>> orders = db.create_corpus("orders", passages=5)
@@ -175,7 +167,6 @@ class PassageMethods(CheckedArguments):
         Raises:
             DocumentError: the quotation has too few or too many words, or too few for the passages of
                 the corpus, or a NUL character, or the original has other words than the document.
-            DocumentNotFound: no document has this key.
             ConfigurationError: no key is given and the corpus has no passages, or shortest is out of
                 range.
 
@@ -202,10 +193,6 @@ class PassageMethods(CheckedArguments):
         """Return the runs of words that a document shares with others, the longest first.
 
         The arguments and the result are those of passages(). Only documents of its scope are compared.
-
-        Raises:
-            DocumentNotFound: no document has this key.
-            ConfigurationError: the corpus has no passages, or an argument is out of range.
 
         Examples:
             >>> notes = db.create_corpus("notes", passages=6)
@@ -236,9 +223,6 @@ class PassageMethods(CheckedArguments):
             max_documents: do not compare documents because of a part that more documents have, such as a
                 header. A warning is logged, because a passage in such a part may be missed. The work
                 and the passages of a part grow with the square of its documents. None compares all.
-
-        Raises:
-            ConfigurationError: the corpus has no passages, or an argument is out of range.
 
         Examples:
             >>> leases = db.create_corpus("leases", passages=6)
@@ -276,7 +260,6 @@ class PassageMethods(CheckedArguments):
             text: the name of the column, or the member of a record, that holds the texts.
 
         Raises:
-            DocumentError: a text could not be stored, for example because of a NUL character.
             ConfigurationError: the corpus has no passages, an argument is out of range, or a record is
                 no pair.
 
