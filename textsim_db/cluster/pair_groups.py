@@ -203,8 +203,7 @@ def judged_groups(
     if linkage is Linkage.SINGLE:
         yield from (Group(components.of(i), float(weakest[i])) for i in plain.tolist())
     elif linkage is Linkage.KEPT:
-        kept = [components.of(number) for number in plain.tolist()]
-        removals = linkages.similar_to_kept(join, kept, ranked)
+        removals = linkages.similar_to_kept(join, components.take(plain).arrays(), ranked)
         yield from linkages.groups_of_removals(joined_links(removals))
     elif len(plain):
         ids = np.sort(components.take(plain).values)

@@ -8,6 +8,7 @@ import numpy as np
 
 from textsim_db.base.numba_compiler import HashArray, Int64Array, inlined_kernel, kernel, longest
 from textsim_db.compare.jaccard import Rows, most_shingles, rolling_hashes, similarity_of
+from textsim_db.sketch.ragged import begins_run
 from textsim_db.text.hashing import SPREAD, HashTable, find, is_taken, number_at, table_of
 
 BINS = 100
@@ -49,37 +50,26 @@ class _Shared(NamedTuple):
 
 
 def make_index(rows: Rows) -> Index:
-    hashes, owners = _distinct(rows, SPREAD)
-    order = np.argsort(hashes, kind="stable")
-    distinct, starts = np.unique(hashes[order], return_index=True)
+    hashes, owners = _hashes(rows, SPREAD)
+    order = np.lexsort((owners, hashes))
+    hashes, owners = hashes[order], owners[order]
+    is_first = begins_run(hashes, owners)
+    distinct, starts = np.unique(hashes[is_first], return_index=True)
     table = table_of(distinct, len(distinct), SPREAD)
-    return Index(table, np.append(starts, len(order)), owners[order], rows.shingle_counts)
+    return Index(table, np.append(starts, is_first.sum()), owners[is_first], rows.shingle_counts)
 
 
 @kernel
-def _distinct(rows: Rows, odd_base: int) -> tuple[HashArray, Int64Array]:
-    """Return the distinct hashes of each document's shingles, and the document of each hash."""
+def _hashes(rows: Rows, odd_base: int) -> tuple[HashArray, Int64Array]:
+    """Return the hashes of each document's shingles, and the document of each hash."""
     hashes = np.empty(most_shingles(rows), np.uint64)
     owners = np.empty(len(hashes), np.int64)
     end = 0
     for document in range(len(rows.shingle_counts)):
         count = rolling_hashes(rows, document, odd_base, hashes[end:])
-        hashes[end : end + count].view(np.int64).sort()  # one compiled sort serves all kernels
-        first = end
-        end = _remove_repeated(hashes, first, first + count)
-        owners[first:end] = document
-    return hashes[:end], owners[:end]
-
-
-@inlined_kernel
-def _remove_repeated(hashes: HashArray, start: int, end: int) -> int:
-    """Move the distinct values of sorted hashes to the front, and return the place after the last."""
-    last = start
-    for k in range(start, end):
-        if k == start or hashes[k] != hashes[last - 1]:
-            hashes[last] = hashes[k]
-            last += 1
-    return last
+        owners[end : end + count] = document
+        end += count
+    return hashes, owners
 
 
 def overlaps(index: Index, rows: Rows, close: float) -> Overlaps:

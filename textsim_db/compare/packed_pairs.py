@@ -12,16 +12,14 @@ from textsim_db.base.numba_compiler import (
     Int16Array,
     Int32Array,
     Int64Array,
-    inlined_kernel,
     kernel,
 )
-from textsim_db.sketch.ragged import Ragged, offsets_of
+from textsim_db.sketch.ragged import Ragged, begins_run, offsets_of
 
 AnyIds = npt.NDArray[np.signedinteger[Any]]
 """Ids of documents: int32 as they are read, int64 in comparisons."""
 
 _LOW = 0xFFFFFFFF
-_SIGN = 2**31
 
 
 class Members(NamedTuple):
@@ -60,76 +58,22 @@ def grouped(rows: Int64Array, crowded: int) -> tuple[Members, Members]:
 
     rows: band rows, sorted, each the bucket in the high half, and the id plus 2^31 in the low half.
     """
-    small_ids, small_bounds, large_ids, large_bounds = _grouped(rows, crowded)
-    return Members(small_ids, small_bounds), Members(large_ids, large_bounds)
+    starts = np.flatnonzero(begins_run(rows >> 32))
+    members = Members(ids_of_rows(rows), np.append(starts, len(rows)))
+    is_shared = rows[starts] != rows[members.offsets[1:] - 1]
+    is_small = members.sizes <= crowded
+    return members.take(is_shared & is_small), members.take(is_shared & ~is_small)
 
 
-@kernel
-def _grouped(
-    rows: Int64Array, crowded: int
-) -> tuple[Int32Array, Int64Array, Int32Array, Int64Array]:
-    sizes = _count_shared(rows, crowded)
-    small_ids, large_ids = np.empty(sizes[0], np.int32), np.empty(sizes[1], np.int32)
-    small_bounds, large_bounds = np.zeros(sizes[2] + 1, np.int64), np.zeros(sizes[3] + 1, np.int64)
-    small = large = start = 0
-    while start < len(rows):
-        end = _end_of_bucket(rows, start)
-        if rows[start] != rows[end - 1]:
-            if end - start <= crowded:
-                small += 1
-                small_bounds[small] = small_bounds[small - 1] + end - start
-                _copy_ids(rows, start, end, small_ids, small_bounds[small - 1])
-            else:
-                large += 1
-                large_bounds[large] = large_bounds[large - 1] + end - start
-                _copy_ids(rows, start, end, large_ids, large_bounds[large - 1])
-        start = end
-    return small_ids, small_bounds, large_ids, large_bounds
-
-
-@kernel
-def _count_shared(rows: Int64Array, crowded: int) -> Int64Array:
-    """Return the rows of small and of large buckets, then the number of small and of large buckets."""
-    sizes = np.zeros(4, np.int64)
-    start = 0
-    while start < len(rows):
-        end = _end_of_bucket(rows, start)
-        if rows[start] != rows[end - 1]:
-            is_crowded = int(end - start > crowded)
-            sizes[is_crowded] += end - start
-            sizes[2 + is_crowded] += 1
-        start = end
-    return sizes
-
-
-@inlined_kernel
-def _end_of_bucket(rows: Int64Array, start: int) -> int:
-    end = start + 1
-    while end < len(rows) and rows[end] >> 32 == rows[start] >> 32:
-        end += 1
-    return end
-
-
-@inlined_kernel
-def _copy_ids(rows: Int64Array, start: int, end: int, ids: Int32Array, place: int) -> None:
-    for i in range(start, end):
-        ids[place + i - start] = np.int32((rows[i] & _LOW) - _SIGN)
+def ids_of_rows(rows: Int64Array) -> Int32Array:
+    return ((rows & _LOW) - 2**31).astype(np.int32)
 
 
 def of_round(members: Members, current: Round) -> Members:
     if current.rounds == 1:
         return members
-    return members.take(_has_left(members, current))
-
-
-@kernel
-def _has_left(members: Members, current: Round) -> BoolArray:
-    offsets = members.offsets
-    has_left = np.zeros(len(offsets) - 1, np.bool_)
-    for bucket in range(len(has_left)):
-        for i in range(offsets[bucket], offsets[bucket + 1] - 1):
-            has_left[bucket] |= members.ids[i] % current.rounds == current.number
-    return has_left
+    is_left = members.ids % current.rounds == current.number
+    return members.take(np.logical_or.reduceat(is_left, members.offsets[:-1]))
 
 
 def joined_members(several: list[Members]) -> Members:

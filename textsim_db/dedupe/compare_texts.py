@@ -314,7 +314,7 @@ def split_documents(
         for number, (text, value, scope, _) in enumerate(documents):
             strata.append(repr(value))
             if text is not None:
-                yield (key_of(number), text) if scope is None else (key_of(number), text, scope)
+                yield key_of(number), text, scope
 
     for batch in loaded.read(keyed()):
         report.added += len(batch.keys)

@@ -156,8 +156,10 @@ class LoadedTexts:
 
         If the settings make the join exact, the first documents show which shingles are common.
         """
+        # Documents without a scope are read faster.
+        documents = (each if each[2:] != (None,) else each[:2] for each in documents)
         if learns(self.config):
-            self.config, documents = learn_from_first(iter(documents), self.config)
+            self.config, documents = learn_from_first(documents, self.config)
         with closing(ahead(in_batches(documents), self._add)) as batches:
             yield from batches
 

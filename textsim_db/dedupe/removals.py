@@ -29,7 +29,7 @@ from textsim_db.dedupe.judged_records import (
     JudgedKeys,
     judgements_to_obey,
 )
-from textsim_db.dedupe.loaded_texts import KeyedText, LoadedTexts, key_of
+from textsim_db.dedupe.loaded_texts import LoadedTexts, key_of
 from textsim_db.dedupe.removal_summary import (
     AnyDocument,
     Likeness,
@@ -204,7 +204,7 @@ def deduplicate(
     stored = StoredMatches(numbered, against, numbered.judged)
     loaded = LoadedTexts(rule.config(), for_merges=True, memory=memory)
     report = AddReport()
-    for batch in loaded.read(_without_missing_scopes(stored if against else numbered)):
+    for batch in loaded.read(stored if against else numbered):
         report.added += len(batch.keys)
         report.without_words += batch.count_without_words()
         report.refused += batch.refused
@@ -225,9 +225,8 @@ def deduplicate(
     removed, kept, similarity = _removals(loaded.host(), rule, ranks, judged, is_stored)
     ends = numbers[removed].tolist(), numbers[kept].tolist(), similarity.tolist()
     links = {number: Removal(number, *rest) for number, *rest in zip(*ends, strict=True)}
-    links |= {
-        number: _more_similar(match, links.get(number)) for number, match in stored.best.items()
-    }
+    for number, match in stored.best.items():  # of equally similar documents the stored one
+        links[number] = max(match, links.get(number, match), key=lambda removal: removal.similarity)
     removals, also_kept = _without_most_different(
         [*links.values()], rule.keep_up_to - 1, stored.best
     )
@@ -283,11 +282,6 @@ def _judge(
     return ids, JudgedDocuments(verdicts, known)
 
 
-def _more_similar(stored: Removal, other: Removal | None) -> Removal:
-    """Return the document that a document is removed for; of equally similar ones the stored one."""
-    return stored if other is None or other.similarity <= stored.similarity else other
-
-
 def _without_most_different(
     removals: list[Removal], count: int, with_match: Collection[int]
 ) -> tuple[list[Removal], list[Removal]]:
@@ -338,12 +332,6 @@ def _removals(
         return joined_links(linkages.removals(join, linkage, ranked))
     groups = judged_groups(join, only, judged, linkage, ranked, np.sort)
     return joined_links(linkages.all_but_first(join, groups, ranked))
-
-
-def _without_missing_scopes(documents: Iterable[KeyedText]) -> Iterator[KeyedText]:
-    """Yield (key, text) of documents without a scope, which are read faster."""
-    for document in documents:
-        yield document if document[2:] != (None,) else document[:2]
 
 
 class _Numbered:

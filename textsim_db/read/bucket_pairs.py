@@ -27,6 +27,7 @@ from textsim_db.compare.packed_pairs import (
     Members,
     Round,
     grouped,
+    ids_of_rows,
     is_among,
     joined_members,
     left_of,
@@ -146,11 +147,6 @@ def expired_ids(connection: Connection, corpus: StoredCorpus) -> Int32Array:
     if corpus.config.keep_for is None:
         return np.empty(0, np.int32)
     return load_int4_array(*fetch_arrays(connection, corpus, statements.EXPIRED_DOCUMENTS))
-
-
-def ids_of_rows(rows: Int64Array) -> Int32Array:
-    ids: Int32Array = ((rows & 0xFFFFFFFF) - 2**31).astype(np.int32)
-    return ids
 
 
 CROWDED_BUCKET = 16
