@@ -34,14 +34,15 @@ class Corpus(  # the reference lists the methods of the last class first
     there is no connection. Every method raises ConfigurationError if an argument is out of range or the
     corpus has no such thing, such as passages or tracked clusters; DocumentError if a key or a text
     cannot be stored, for example because of a NUL character; and DocumentNotFound if no document has
-    the key of an argument.
+    the key of an argument. If a method has the argument `progress`, True shows a bar, and a function is
+    called again and again: with the number of documents or rows done so far and, if it is known, of all.
 
     Examples:
         The examples of the methods use this corpus:
 
         >>> import textsim_db
         >>> db = textsim_db.connect()
-        >>> corpus = db.create_corpus("news", threshold=0.6)
+        >>> corpus = db.create_corpus("news", threshold=0.6, passages=5)
         >>> report = corpus.add_many({
         ...     "monday": "The city council approved the new budget for schools on Monday evening.",
         ...     "update": "The city council approved the new budget for schools on Monday.",

@@ -61,7 +61,6 @@ class DocumentMethods(CheckedArguments):
                 interface, such as one of PyArrow or DuckDB, which needs PyArrow. A key is a str, an
                 integer or a UUID; integers and UUIDs are stored as their text. A null or a value of a
                 wrong type in a frame is refused with its column and row, from 0 on.
-            progress: True shows a bar; a function is called after each batch, with the report so far.
             key: the name of the column, or the member of a record, that holds the keys.
             text: the name of the column, or the member of a record, that holds the texts.
             scope: the name of the column, or the member of a record, that holds the scopes, or a list of
@@ -223,10 +222,6 @@ class DocumentMethods(CheckedArguments):
         The clock of the server decides, as it is now. Searches do not find them in any case, and a
         worker removes them an hour later. Each transaction removes up to a thousand documents.
         Documents that another transaction is writing are left to a later call.
-
-        Args:
-            progress: True shows a bar; a function is called with the number of documents removed so
-                far.
 
         Examples:
             >>> chats = db.create_corpus("chats", keep_for="30 days")

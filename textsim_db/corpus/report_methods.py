@@ -45,8 +45,6 @@ class StatisticMethods(CheckedArguments):
             threshold: the similarity from which a pair counts; by default the corpus's threshold.
             sample: the number of documents in the sample.
             seed: chooses the sample; by default every call takes another sample.
-            progress: True shows a bar; a function is called with the number of documents compared so
-                far, and of all documents.
             scope: the documents of this scope are compared; a scoped corpus requires it.
 
         Examples:
@@ -121,8 +119,6 @@ class StatisticMethods(CheckedArguments):
             words: the number of most frequent words to return.
             sample: the number of documents in the sample.
             seed: chooses the sample.
-            progress: True shows a bar; a function is called with the number of documents read so far,
-                and of all documents.
             language: a code of ISO 639, to count only the documents of this language.
             scope: counts only the documents of this scope.
 
@@ -208,9 +204,6 @@ class StatusMethods(CheckedArguments):
         """Check the integrity of the corpus: return every stored row that contradicts another row.
 
         An empty list means that the corpus is intact.
-
-        Args:
-            progress: True shows a bar; a function is called with the number of documents checked so far.
 
         Examples:
             >>> corpus.check()

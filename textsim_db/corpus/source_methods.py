@@ -56,7 +56,6 @@ class TableMethods(CheckedArguments):
             mode: with `"queue"` a worker indexes changes after their commit; see Database.worker(). With
                 `"inline"` the transaction that writes a row also indexes it. By default `"queue"`; a
                 unique corpus takes only `"inline"`, which is its default.
-            progress: True shows a bar; a function is called with the number of rows indexed so far.
             key_columns: instead of `key`, the columns of a key of several columns, such as
                 `["day", "id"]`. They must be unique together. `join_key` makes the key of a document
                 from their values, and `split_key` gives the values back.
@@ -120,9 +119,6 @@ class TableMethods(CheckedArguments):
         This repairs changes that triggers missed: replication, disabled triggers, dropped partitions
         and dropped tables. It also gives word ids to documents that wait for them. If the corpus is
         tracked, it computes anew what check() finds wrong in its matches and clusters.
-
-        Args:
-            progress: True shows a bar; a function is called with the number of rows compared so far.
 
         Raises:
             ConfigurationError: this role cannot read an attached table.
@@ -238,8 +234,6 @@ class RebuildMethods(CheckedArguments):
         with the old settings, and its documents get ids from 1 on.
 
         Args:
-            progress: True shows a bar; a function is called with the number of documents copied so far,
-                and the number to copy.
             **settings: fields of CorpusSettings, except `stop_words`, `language`, `scoped` and
                 `keep_for`. The other settings keep their values, and so does a setting that is None.
 
@@ -303,8 +297,6 @@ class RebuildMethods(CheckedArguments):
             all_removed: instead of keys, forget the documents that were removed: the words that no
                 document has, and the judgements and events of keys that no document has.
             later: leave the words to the next rebuild.
-            progress: True shows a bar; a function is called with the number of documents that the
-                rebuild has copied so far, and the number to copy.
 
         Raises:
             ConfigurationError: a row with one of the keys stands in an attached table: delete the row
