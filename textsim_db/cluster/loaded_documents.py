@@ -11,8 +11,7 @@ from textsim_db.cluster.join import CopyClasses, PairsWithRows
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.cluster.split_large_buckets import split_large
 from textsim_db.compare.jaccard import Rows, code_points, take
-from textsim_db.compare.packed_pairs import ONLY_ROUND, Members, left_of, right_of
-from textsim_db.compare.pair_counts import Sizes, lists
+from textsim_db.compare.packed_pairs import ONLY_ROUND, Members, Sizes, left_of, lists, right_of
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.ragged import Buckets, Parts, Ragged, apart, begins_run

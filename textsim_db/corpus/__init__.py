@@ -7,25 +7,16 @@ a signature itself.
 
 from __future__ import annotations
 
-from textsim_db.corpus.cluster_methods import ClusterMethods, TrackingMethods
-from textsim_db.corpus.document_methods import DocumentMethods, JudgementMethods
+from textsim_db.corpus.cluster_methods import ClusterMethods
+from textsim_db.corpus.document_methods import DocumentMethods
 from textsim_db.corpus.passage_methods import PassageMethods
-from textsim_db.corpus.report_methods import StatisticMethods, StatusMethods
+from textsim_db.corpus.report_methods import StatisticMethods
 from textsim_db.corpus.search_methods import SearchMethods
-from textsim_db.corpus.source_methods import RebuildMethods, TableMethods
+from textsim_db.corpus.source_methods import TableMethods
 
 
-class Corpus(  # the reference lists the methods of the last class first
-    RebuildMethods,
-    TrackingMethods,
-    TableMethods,
-    StatusMethods,
-    StatisticMethods,
-    JudgementMethods,
-    ClusterMethods,
-    PassageMethods,
-    SearchMethods,
-    DocumentMethods,
+class Corpus(
+    TableMethods, StatisticMethods, ClusterMethods, PassageMethods, SearchMethods, DocumentMethods
 ):
     """A named collection of documents with one configuration.
 

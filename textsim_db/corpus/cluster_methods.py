@@ -52,7 +52,7 @@ _COMPARED_AT_ONCE = 1_000
 
 
 class ClusterMethods(CheckedArguments):
-    """Methods that compare all documents with each other."""
+    """Methods that compare all documents with each other, and keep their clusters."""
 
     def pairs(
         self,
@@ -293,18 +293,6 @@ class ClusterMethods(CheckedArguments):
         self._current.call(pending_log.warn_unindexed)
         yield from self._current.stream(function, *args, **kwargs)
 
-
-def _rules(linkage: str, rank: Callable[[str], Any] | None, judgements: bool) -> ClusterRules:
-    from textsim_db.read import list_clusters
-
-    how = check_linkage(linkage)
-    check_callable(rank, "rank")
-    return list_clusters.ClusterRules(how, rank, check_flag(judgements, "judgements"))
-
-
-class TrackingMethods(CheckedArguments):
-    """Methods that keep and read the clusters of a tracked corpus."""
-
     def track(
         self,
         linkage: LinkageName = "kept",
@@ -373,3 +361,11 @@ class TrackingMethods(CheckedArguments):
             after: the id of the last event that was read. No event comes later with a lower id.
         """
         yield from self._current.loaded().stream(upkeep.cluster_events, after)
+
+
+def _rules(linkage: str, rank: Callable[[str], Any] | None, judgements: bool) -> ClusterRules:
+    from textsim_db.read import list_clusters
+
+    how = check_linkage(linkage)
+    check_callable(rank, "rank")
+    return list_clusters.ClusterRules(how, rank, check_flag(judgements, "judgements"))

@@ -28,7 +28,7 @@ _LISTED_AT_ONCE = 10_000
 
 
 class DocumentMethods(CheckedArguments):
-    """Methods that write and count documents."""
+    """Methods that write, count and judge documents."""
 
     def add_many(
         self,
@@ -261,43 +261,6 @@ class DocumentMethods(CheckedArguments):
             self._current.call(_value, statements.HAS_DOCUMENT, stored)
         )
 
-
-def _listed_keys(
-    store: Store, chosen: Mapping[str, str | None]
-) -> Generator[ResultColumns, None, None]:
-    statement = store.corpus.statement(statements.LISTED_KEYS)
-    with (
-        snapshot(store.engine) as connection,
-        connection.cursor(store.corpus.label("keys")) as cursor,
-    ):
-        cursor.execute(statement, chosen)
-        while rows := cursor.fetchmany(_LISTED_AT_ONCE):
-            yield columns_of(StoredKey, rows)
-
-
-def _records_of_keys(store: Store, keys: list[str]) -> dict[str, int]:
-    statement = store.corpus.statement(statements.RECORDS_OF_KEYS)
-    return dict(read_rows(store.engine, statement, [keys]))
-
-
-def _given_judgement(judgement: Any, place: str) -> judge_pairs.GivenJudgement:
-    # A str of three characters could be unpacked, too.
-    if not isinstance(judgement, tuple | list) or not 3 <= len(judgement) <= 7:
-        raise ConfigurationError(
-            f"{place} is {judgement!r:.100}; expected (a, b, verdict), and if you like note, source and "
-            "confidence"
-        )
-    return judge_pairs.GivenJudgement(*judgement)
-
-
-def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
-    ((value,),) = read_rows(store.engine, store.corpus.statement(statement), parameters)
-    return value
-
-
-class JudgementMethods(CheckedArguments):
-    """Methods that record and list judgements."""
-
     def judge(
         self,
         a: Key,
@@ -431,3 +394,36 @@ class JudgementMethods(CheckedArguments):
     def judgements(self) -> Results[Judgement]:
         """Return the judgements of the corpus, in the order of their keys."""
         return Results(Judgement, partial(self._current.loaded().stream, judge_pairs.judgements))
+
+
+def _listed_keys(
+    store: Store, chosen: Mapping[str, str | None]
+) -> Generator[ResultColumns, None, None]:
+    statement = store.corpus.statement(statements.LISTED_KEYS)
+    with (
+        snapshot(store.engine) as connection,
+        connection.cursor(store.corpus.label("keys")) as cursor,
+    ):
+        cursor.execute(statement, chosen)
+        while rows := cursor.fetchmany(_LISTED_AT_ONCE):
+            yield columns_of(StoredKey, rows)
+
+
+def _records_of_keys(store: Store, keys: list[str]) -> dict[str, int]:
+    statement = store.corpus.statement(statements.RECORDS_OF_KEYS)
+    return dict(read_rows(store.engine, statement, [keys]))
+
+
+def _given_judgement(judgement: Any, place: str) -> judge_pairs.GivenJudgement:
+    # A str of three characters could be unpacked, too.
+    if not isinstance(judgement, tuple | list) or not 3 <= len(judgement) <= 7:
+        raise ConfigurationError(
+            f"{place} is {judgement!r:.100}; expected (a, b, verdict), and if you like note, source and "
+            "confidence"
+        )
+    return judge_pairs.GivenJudgement(*judgement)
+
+
+def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
+    ((value,),) = read_rows(store.engine, store.corpus.statement(statement), parameters)
+    return value

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class StatisticMethods(CheckedArguments):
-    """Methods that measure a corpus as a whole."""
+    """Methods that measure a corpus as a whole, and show its state."""
 
     def measure_recall(
         self,
@@ -164,10 +164,6 @@ class StatisticMethods(CheckedArguments):
         criterion = self._criterion("jaccard", None, None, None) if clusters else None
         limit = checked_count(last, "last")
         return self._current.call(boilerplate_values.boilerplate, checked, limit, criterion)
-
-
-class StatusMethods(CheckedArguments):
-    """Methods that show the state of a corpus."""
 
     def status(self) -> Status:
         """Return how many documents are indexed, wait for a worker, or were set aside.

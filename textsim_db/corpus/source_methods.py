@@ -25,7 +25,7 @@ from textsim_db.text.keys import Key, Scope, possible_keys
 
 
 class TableMethods(CheckedArguments):
-    """Methods that attach tables, compare a corpus with them, and take duplicates out of them."""
+    """Methods that attach tables, take duplicates out of them, and build the corpus anew."""
 
     def attach(
         self,
@@ -199,10 +199,6 @@ class TableMethods(CheckedArguments):
         key = None if kept is None else self._key(kept)
         flag = check_flag(mergeable, "mergeable")
         return ResultList(self._current.loaded().call_once(sources.unmerge, key, run, since, flag))
-
-
-class RebuildMethods(CheckedArguments):
-    """Methods that build a corpus anew or remove it."""
 
     @suggest_settings(*CHANGEABLE)
     def rebuild(

@@ -24,18 +24,20 @@ from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.cluster.split_large_buckets import split_large
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import (
+    Listed,
     Members,
     Round,
+    Sizes,
     grouped,
     ids_of_rows,
     is_among,
     joined_members,
     left_of,
+    lists,
     of_round,
     right_of,
     same_anywhere,
 )
-from textsim_db.compare.pair_counts import Listed, Sizes, lists
 from textsim_db.db.binary_format import array, load_int4_array, load_int8_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
