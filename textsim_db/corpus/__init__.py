@@ -1,8 +1,7 @@
 """corpus: the methods of a Corpus, which check arguments and call the packages that do the work.
 
-Texts, keys and settings come in; results go out. Each file has the methods of one subject. A file and a
-frame lose their near-duplicates in a temporary corpus. The package never writes SQL, and never computes
-a signature itself.
+Texts, keys and settings come in; results go out. Each file has the methods of one subject. The
+package never writes SQL, and never computes a signature itself.
 """
 
 from __future__ import annotations
@@ -21,12 +20,14 @@ class Corpus(
     """A named collection of documents with one configuration.
 
     Database.create_corpus() and Database.corpus() return it. Threads may share a corpus. Every method
-    that reaches the database raises DatabaseError if a statement fails, and DatabaseUnavailable if
-    there is no connection. Every method raises ConfigurationError if an argument is out of range or the
-    corpus has no such thing, such as passages or tracked clusters; DocumentError if a key or a text
-    cannot be stored, for example because of a NUL character; and DocumentNotFound if no document has
-    the key of an argument. If a method has the argument `progress`, True shows a bar, and a function is
-    called again and again: with the number of documents or rows done so far and, if it is known, of all.
+    that reaches the database raises DatabaseError if a statement fails, and DatabaseUnavailable if there
+    is no connection. Every method raises ConfigurationError if an argument is out of range, or if the
+    corpus lacks what the method needs, such as passages or tracked clusters; DocumentError if a key or a
+    text cannot be stored, for example because of a NUL character; and DocumentNotFound if no document
+    has the key of an argument.
+
+    If a method has the argument `progress`, True shows a bar, and a function is called again and again:
+    with the number of documents or rows done so far and, if it is known, of all.
 
     Examples:
         The examples of the methods use this corpus:

@@ -23,11 +23,15 @@ from textsim_db.cluster.loaded_documents import LoadedDocuments
 from textsim_db.cluster.pair_groups import JudgedPairs, judged_groups
 from textsim_db.cluster.spanning_forest import Ids, Links, joined_links
 from textsim_db.compare.match_rule import Criterion, form_hash
-from textsim_db.dedupe.judged_records import (
+from textsim_db.dedupe.against_corpora import (
     JudgedDocument,
     JudgedDocuments,
     JudgedKeys,
+    StoredMatches,
+    documents_with_keys,
+    form_in,
     judgements_to_obey,
+    stored_sizes,
 )
 from textsim_db.dedupe.loaded_texts import LoadedTexts, key_of
 from textsim_db.dedupe.removal_summary import (
@@ -38,12 +42,6 @@ from textsim_db.dedupe.removal_summary import (
     StoredDocument,
     similar_scopes,
     summarize,
-)
-from textsim_db.dedupe.stored_matches import (
-    StoredMatches,
-    documents_with_keys,
-    form_in,
-    stored_sizes,
 )
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import AddReport
