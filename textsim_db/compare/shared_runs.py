@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.base.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel, longest
+from textsim_db.base.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel
 from textsim_db.results import Passage, Region
 from textsim_db.text.hashing import (
     SPREAD,
@@ -89,31 +89,14 @@ def _shared_runs(
     text: Int32Array, words: Int32Array, offsets: Int64Array, min_words: int, spread: int
 ) -> _RunArrays:
     automaton = _automaton(text, spread)
-    runs = np.empty((4, 16), np.int32)
-    # A document has at most one run that begins at each word.
-    of_document = np.empty((3, longest(offsets)), np.int32)
+    runs = np.empty((4, len(words)), np.int32)  # at most one run ends with each word
     count = 0
     for document in range(len(offsets) - 1):
-        number = _write_runs(
-            automaton, words[offsets[document] : offsets[document + 1]], min_words, of_document
-        )
-        if count + number > runs.shape[1]:
-            runs = _enlarged(runs, count, 2 * (count + number))
-        for k in range(number):
-            runs[0, count] = document
-            for row in range(3):
-                runs[row + 1, count] = of_document[row, k]
-            count += 1
+        of_document = words[offsets[document] : offsets[document + 1]]
+        number = _write_runs(automaton, of_document, min_words, runs[1:, count:])
+        runs[0, count : count + number] = document
+        count += number
     return runs[0, :count], runs[1, :count], runs[2, :count], runs[3, :count]
-
-
-@kernel
-def _enlarged(runs: Int32Array, count: int, size: int) -> Int32Array:
-    larger = np.empty((4, size), np.int32)
-    for row in range(4):
-        for k in range(count):
-            larger[row, k] = runs[row, k]
-    return larger
 
 
 @inlined_kernel
