@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.base.numba_compiler import Int32Array, Int64Array, kernel
+from textsim_db.base.numba_compiler import Int32Array, kernel
 from textsim_db.errors import DocumentError
+from textsim_db.measures.alignments import Arrow, edit_table, path_through
 from textsim_db.results import Quotation, QuotationDifference, QuotationVerdict, QuotedPiece
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import MAX_QUOTATION, CorpusConfig
@@ -254,7 +255,7 @@ def _differences(
     word of the piece, so if the ends of the piece differ, the words next to the place are named.
     """
     piece, run = document.numbers_of(words), document.numbers[place.first : place.last]
-    runs = _different_runs(_edit_costs(piece, run), piece, run)
+    runs = _different_runs(piece, run)
     for k, (first, last, low, high) in enumerate(runs):
         before = min(_CONTEXT, first - (runs[k - 1][1] if k else 0))
         following = runs[k + 1][0] if k + 1 < len(runs) else len(words)
@@ -274,38 +275,17 @@ def _differences(
         )
 
 
-@kernel
-def _edit_costs(piece: Int32Array, run: Int32Array) -> Int64Array:
-    """Return the edits between the beginnings of a piece and of a run: (words + 1, words + 1)."""
-    costs = np.zeros((len(piece) + 1, len(run) + 1), np.int64)
-    costs[0] = np.arange(len(run) + 1)
-    for i in range(1, len(piece) + 1):
-        costs[i, 0] = i
-        for j in range(1, len(run) + 1):
-            replaced = costs[i - 1, j - 1] + (piece[i - 1] != run[j - 1])
-            costs[i, j] = min(replaced, min(costs[i - 1, j], costs[i, j - 1]) + 1)
-    return costs
-
-
-def _different_runs(
-    costs: Int64Array, piece: Int32Array, run: Int32Array
-) -> list[tuple[int, int, int, int]]:
+def _different_runs(piece: Int32Array, run: Int32Array) -> list[tuple[int, int, int, int]]:
     """Return the bounds in piece and run of the words that differ; of equals, words are replaced."""
     runs = list[tuple[int, int, int, int]]()
-    i, j = len(piece), len(run)
-    last, high = i, j
-    while i or j:
-        is_equal = bool(i and j) and piece[i - 1] == run[j - 1]
-        if i and j and costs[i, j] == costs[i - 1, j - 1] + (not is_equal):
-            if is_equal:
-                if (i, j) != (last, high):
-                    runs.append((i, last, j, high))
-                last, high = i - 1, j - 1
-            i, j = i - 1, j - 1
-        elif i and costs[i, j] == costs[i - 1, j] + 1:
-            i -= 1
-        else:
-            j -= 1
-    if (i, j) != (last, high):
-        runs.append((i, last, j, high))
-    return runs[::-1]
+    i = j = first = low = 0
+    for arrow in path_through(edit_table(piece.tolist(), run.tolist())):
+        if arrow is Arrow.DIAGONAL and piece[i] == run[j]:
+            if (i, j) != (first, low):
+                runs.append((first, i, low, j))
+            first, low = i + 1, j + 1
+        i += arrow is not Arrow.LEFT
+        j += arrow is not Arrow.UP
+    if (i, j) != (first, low):
+        runs.append((first, i, low, j))
+    return runs

@@ -172,14 +172,10 @@ class ClusterMethods(CheckedArguments):
     ) -> Split[str]:
         """Split the documents at random into subsets such as train and test; no similar pair is cut.
 
-        Each cluster of clusters() goes whole into one subset. If a cluster is too large for the shares,
-        a warning has the figures.
+        It splits documents as split() splits texts, and their arguments are the same. The clusters are
+        those of clusters().
 
         Args:
-            shares: the share of each subset, by its name; they sum to 1.
-            random_seed: the same documents with the same random seed are split alike.
-            stratify: returns the class of a key, such as its label: each class is split in these
-                shares, as far as clusters allow.
             threshold: the lowest similarity of a pair that is not cut; by default that of the corpus.
             language: a code of ISO 639, to split only the documents of this language.
             scope: only the documents of this scope are split.

@@ -244,8 +244,7 @@ class SearchMethods(CheckedArguments):
     ) -> list[Distinct[str]]:
         """Return the results of a search without copies; only these documents are read.
 
-        A copy is a document that may be merged with one of higher rank. It belongs to the most similar
-        document that is kept. The documents are compared with each other, exactly.
+        Copies are those of distinct() of texts. The documents are compared with each other, exactly.
 
         Args:
             keys: the keys of documents in order of rank, such as those of your own search. A key that

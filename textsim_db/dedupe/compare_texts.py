@@ -308,7 +308,7 @@ def split_documents(
 ) -> SplitDocuments:
     """Split documents as split() does; their values are their classes. memory: as for LoadedTexts."""
     strata: list[str] = []
-    loaded, report = LoadedTexts(config, for_merges=True, memory=memory), AddReport()
+    loaded = LoadedTexts(config, for_merges=True, memory=memory)
 
     def keyed() -> Iterator[KeyedText]:
         for number, (text, value, scope, _) in enumerate(documents):
@@ -316,10 +316,7 @@ def split_documents(
             if text is not None:
                 yield key_of(number), text, scope
 
-    for batch in loaded.read(keyed()):
-        report.added += len(batch.keys)
-        report.refused += batch.refused
-        progress(report)
+    report = loaded.read(keyed(), progress)
     numbers = loaded.numbers()
     of_numbers = [strata[number] for number in numbers.tolist()]
     join = join_of(loaded, for_merges=True)
@@ -333,9 +330,13 @@ _in_order: Ranked = np.sort
 
 def load(documents: KeyedTexts, settings: Settings, for_merges: bool) -> LoadedTexts:
     loaded = LoadedTexts(with_lists(CorpusSettings(**IN_MEMORY | settings)).complete(), for_merges)
-    for batch in loaded.read((key_of(n), text) for n, text in enumerate(documents.texts)):
-        for refusal in batch.refused:
+
+    def expect_none_refused(report: AddReport) -> None:
+        for refusal in report.refused:
             raise DocumentError(f"{documents.name_of(int(refusal.key))}: {refusal.reason}")
+
+    keyed = ((key_of(n), text) for n, text in enumerate(documents.texts))
+    loaded.read(keyed, expect_none_refused)
     return loaded
 
 

@@ -201,13 +201,7 @@ def deduplicate(
     numbered = _Numbered(documents, rule.preference.column is not None, judged_keys)
     stored = StoredMatches(numbered, against, numbered.judged)
     loaded = LoadedTexts(rule.config(), for_merges=True, memory=memory)
-    report = AddReport()
-    for batch in loaded.read(stored if against else numbered):
-        report.added += len(batch.keys)
-        report.without_words += batch.count_without_words()
-        report.refused += batch.refused
-        if progress is not None:
-            progress(report)
+    report = loaded.read(stored if against else numbered, progress)
     lengths = np.frombuffer(numbered.lengths, np.int64)
     numbers = loaded.numbers()
     ranks = rule.preference.ranks(lengths, numbered.values)[numbers]
