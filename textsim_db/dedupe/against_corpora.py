@@ -193,8 +193,6 @@ def _write_sizes(store: Store, sizes: dict[str, int], counted: list[tuple[str, i
 
 
 class JudgedKeys(NamedTuple):
-    """A judgement of two documents."""
-
     a: str
     b: str
     verdict: str
@@ -244,8 +242,6 @@ class JudgedDocument(NamedTuple):
 
 
 class JudgedDocuments:
-    """The judgements of documents."""
-
     def __init__(
         self, judgements: Iterable[JudgedKeys], documents: Mapping[str, Sequence[JudgedDocument]]
     ) -> None:
