@@ -73,6 +73,9 @@ def grouped(rows: Int64Array, crowded: int) -> tuple[Members, Members]:
 
     rows: band rows, sorted, each the bucket in the high half, and the id plus 2^31 in the low half.
     """
+    begins = begins_run(rows >> 32)
+    # Most buckets have one row. Without these rows, what follows takes a fraction of the time.
+    rows = rows[~(begins & np.append(begins[1:], True))]
     starts = np.flatnonzero(begins_run(rows >> 32))
     members = Members(ids_of_rows(rows), np.append(starts, len(rows)))
     is_shared = rows[starts] != rows[members.offsets[1:] - 1]
