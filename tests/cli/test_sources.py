@@ -226,7 +226,7 @@ def test_a_worker_ends_during_a_long_batch(
 COMPUTES_FOR_MINUTES = """
 import hashlib
 import textsim_db
-from textsim_db.cli.worker_command import _stopped_by_signals
+from textsim_db.cli.service_commands import _stopped_by_signals
 
 with textsim_db.connect() as db, _stopped_by_signals(db.worker()):
     print("computes", flush=True)

@@ -307,22 +307,6 @@ def test_a_forced_text_of_other_order_is_stored_once(db: ts.Database) -> None:
         db.drop_corpus(corpus.name)
 
 
-def test_a_text_is_stored_if_its_twin_is_forgotten_meanwhile(notes: ts.Corpus) -> None:
-    class Late(CorpusTools):
-        """Another client forgets the twin before this one reads it."""
-
-        def _texts(self, keys: list[str]) -> dict[str, Any]:
-            if keys == ["b2"]:
-                notes.forget(["b2"], later=True)
-            return super()._texts(keys)
-
-    for force in (False, True):
-        answer = json.loads(Late(notes, "bert").remember(HARBOUR, force=force))
-        assert (answer["outcome"], answer["is_stored"], answer["matches"]) == ("new", True, [])
-        notes.forget([answer["key"]], later=True)
-        notes.add("b2", HARBOUR, "bert")
-
-
 def test_the_official_client_calls_a_process(notes: ts.Corpus, database_url: str) -> None:
     async def main() -> None:
         for options, tools in ([], READING), (["--write"], READING + WRITING):
