@@ -182,16 +182,6 @@ def test_other_types_of_documents_are_refused_by_name(corpus: ts.Corpus) -> None
     assert len(corpus) == 0
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_frame_is_no_list_of_keys_or_texts(corpus: ts.Corpus, library: str) -> None:
-    frame = pytest.importorskip(library).DataFrame(columns())
-    calls: list[Any] = [corpus.add_many, corpus.remove, corpus.query_many]
-    for function in calls:
-        with pytest.raises(ts.ConfigurationError, match="DataFrame"):
-            function(frame)
-    assert len(corpus) == 0
-
-
 def test_rows_without_key_or_text_are_refused(corpus: ts.Corpus) -> None:
     table = pa.table({"id": [1, None, 3], "body": ["some text", "other text", None]})
     report = corpus.add_many(table, key="id", text="body")
