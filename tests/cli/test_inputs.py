@@ -39,11 +39,6 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
     return documents
 
 
-def reasons(name: str, content: bytes, read: Read) -> list[Refusal]:
-    Path(name).write_bytes(content)
-    return read(name)[1]
-
-
 def test_text_file_is_one_document_whose_key_is_its_path(read: Read) -> None:
     Path("folder").mkdir()
     Path("folder/a.txt").write_bytes("naïve\r\ntext".encode())
@@ -105,11 +100,6 @@ def test_a_bad_json_line_is_refused_others_are_read(line: bytes, reason: str, re
     documents, refused = read("a.jsonl")
     assert documents == [("k", "t")] * 2
     assert refused == [Refusal("a.jsonl, line 3", reason)]
-
-
-def test_csv_with_quotes_and_line_breaks(read: Read) -> None:
-    Path("a.csv").write_bytes(b'\xef\xbb\xbfid,text\r\n1,"two\r\nlines, ""quoted"""\r\n\r\n2,\n')
-    assert read("a.csv") == ([("1", 'two\r\nlines, "quoted"'), ("2", "")], [])
 
 
 def test_the_header_shows_the_separator(read: Read) -> None:
