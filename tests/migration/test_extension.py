@@ -27,8 +27,6 @@ from tests.support.steps import LAST, MADE_UP, NEWER, later_step
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
 
-pytestmark = pytest.mark.both_servers
-
 ROOT = Path(__file__).parents[2]
 
 

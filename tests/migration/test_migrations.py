@@ -26,8 +26,6 @@ from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
 from textsim_db.settings.named_values import Mode
 
-pytestmark = pytest.mark.both_servers
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -43,6 +41,7 @@ def engine(empty_database_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
+@pytest.mark.both_servers
 def test_upgrade_and_downgrade(server: Server, engine: Engine, empty_database_url: str) -> None:
     before = user_catalog(empty_database_url)
     schema.upgrade(engine)

@@ -25,8 +25,6 @@ from tests.support.steps import later_step
 from tests.support.tracked import Groups, compare, expected_ids, ids_of
 from textsim_db.db import schema
 
-pytestmark = pytest.mark.both_servers
-
 
 def run_steps(url: str, release: Release) -> None:
     """Run the steps since a release and then the script, as the page shows it for psql."""
@@ -53,6 +51,7 @@ WAYS = ["install", "script", "alembic", "alembic --sql", "own Alembic", "embedde
 TWO_STEPS_AT_ONCE = {"script", "own Alembic", "embedded"}
 
 
+@pytest.mark.both_servers
 @pytest.mark.parametrize("way", sample(WAYS, 6, "more"))
 @each_release
 def test_each_way_of_an_upgrade(server: Server, release: Release, way: str, tmp_path: Path) -> None:

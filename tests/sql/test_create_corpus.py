@@ -37,7 +37,6 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.both_servers
 def test_a_corpus_created_by_sql_equals_one_created_by_python(
     db: ts.Database, connection: Connection
 ) -> None:

@@ -12,8 +12,6 @@ import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.sources import expected_forms, stored_forms
 
-pytestmark = pytest.mark.both_servers
-
 COMMON = "one two three four five six seven eight nine ten"
 RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
 ADD = "SELECT textsim.add('c', %s, %s)"

@@ -13,8 +13,6 @@ from tests.support.reference import similarity
 from tests.support.sampling import sample
 from tests.support.sources import expected_forms, stored_forms
 
-pytestmark = pytest.mark.both_servers
-
 A = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu"
 B = "one two three four five six seven eight nine ten eleven twelve"
 C = "red orange yellow green blue indigo violet black white grey brown pink"
