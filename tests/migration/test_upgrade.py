@@ -245,7 +245,7 @@ def test_cut_upgrades_change_nothing(server: Server, release: Release, rng: rand
         connection.execute("SELECT textsim.create_corpus('news')")
         connection.execute(CUT)
         ended_at = 0
-        for place in (1, *sorted(rng.sample(range(2, 300), 6)), 100_000):
+        for place in (1, *sorted(rng.sample(range(2, 300), 3)), 100_000):
             before = schema_catalog(url)
             connection.execute("SELECT setval('command', 1, false)")
             connection.execute("UPDATE place SET cut_at = %s", [place])

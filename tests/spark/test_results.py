@@ -92,7 +92,7 @@ def test_siblings_are_pairs_and_in_no_cluster(
         assert duplicates == sorted(corpus.duplicates(linkage=linkage))
 
 
-@pytest.mark.parametrize("settings", GUARDS, ids=str)
+@pytest.mark.parametrize("settings", sample(GUARDS, 3), ids=str)
 def test_guards_agree(spark: Any, db: ts.Database, rng: random.Random, settings: Any) -> None:
     documents = [*guarded_texts(rng, 100).items()]
     corpus = db.create_corpus("c", **settings)

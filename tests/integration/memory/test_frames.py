@@ -342,14 +342,6 @@ def test_all_rows_are_annotated(frame: pl.DataFrame, linkage: str) -> None:
             ts.dedupe_frame(out, "body", annotate=True)
 
 
-def test_rows_of_two_scopes_do_not_match(corpus_db: ts.Database) -> None:
-    frame = pl.DataFrame({"who": ["x", "y", "x", None], "body": ["one two three four"] * 4})
-    unique, report = ts.dedupe_frame(frame, text="body", scope="who")
-    assert unique["who"].to_list() == ["x", "y", None]
-    assert list(report.removed) == [ts.RemovedRow(2, 0, None, None, 1.0)]
-    assert report.refused == [Refusal("3", 'column "who", row 3: the scope is null')]
-
-
 def test_rows_that_match_a_corpus_are_removed(corpus_db: ts.Database) -> None:
     news = corpus_db.create_corpus("news", **SETTINGS)
     other = corpus_db.create_corpus("other", **SETTINGS)
