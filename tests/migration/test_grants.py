@@ -63,6 +63,7 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
             for call in (
                 lambda hidden=hidden: hidden.query(secret),
                 lambda hidden=hidden: hidden.explain("s", "t"),
+                lambda hidden=hidden: list(hidden.pairs()),
                 lambda hidden=hidden: hidden.statistics(),
                 lambda hidden=hidden: hidden.check(),
                 lambda hidden=hidden: hidden.add("new", "text"),
