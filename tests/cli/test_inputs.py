@@ -353,18 +353,6 @@ def test_json_read_as_another_kind_is_refused_with_a_command(read: Read, textsim
     assert read_text("a.json") == LINES.decode()
 
 
-def test_a_bad_csv_record_is_refused_and_reading_goes_on(read: Read) -> None:
-    Path("a.csv").write_bytes(b'id,text\n1,"a\nb"\n2\n3,c,d\n4,"x"y\n5,\xff\n6,ok\n')
-    documents, refused = read("a.csv")
-    assert documents == [("1", "a\nb"), ("6", "ok")]
-    assert refused == [
-        Refusal("a.csv, line 4", "the record has 1 columns, but the header has 2"),
-        Refusal("a.csv, line 5", "the record has 3 columns, but the header has 2"),
-        Refusal("a.csv, line 6", f"malformed CSV: ',' expected after '\"'{UNQUOTED}"),
-        Refusal("a.csv, line 7", f'"text" is not UTF-8: byte 0xff at character 1; {ENCODING}'),
-    ]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
