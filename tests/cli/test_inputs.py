@@ -181,6 +181,7 @@ def test_csv_of_other_programs_is_refused_with_the_way_out(read: Read, textsim: 
         (b"1,a\rb", r"malformed CSV: a value has a carriage return; remove it, with tr -d '\r'"),
         (b'1,"a\nb"c', "one record of the lines 2 to 3: malformed CSV: ',' expected"),
         (b'1,"a\nb",c', "one record of the lines 2 to 3: the record has 3 columns, but the"),
+        (b"1", "the record has 1 columns, but the header has 2"),
         (b'1,"a\n\xff"', '"text" is not UTF-8: byte 0xff at character 3; '),
         (b"id,text", "the line names the columns again, as if files were joined"),
         (b"\xef\xbb\xbfid,text", "the line names the columns again"),
