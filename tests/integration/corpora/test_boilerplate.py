@@ -10,8 +10,8 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection, tables_of
+from tests.support.random_texts import FOOTER, HEADER, templated
 from tests.support.sampling import sample
-from tests.support.templated_texts import FOOTER, HEADER, templated
 from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch import sketch_texts
 from textsim_db.text.boilerplate import learn_boilerplate, words_of_shingles
