@@ -85,8 +85,7 @@ CREATE OR REPLACE FUNCTION textsim._shingle_texts(c textsim.corpus, word_ids int
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     SELECT r.run
-    FROM (SELECT textsim._stored_form(c.id, word_ids, form) AS form OFFSET 0) f  -- computed once
-    CROSS JOIN LATERAL textsim._char_runs(f.form, c.shingle_length) r (run)
+    FROM textsim._char_runs(form, c.shingle_length) r (run)
     WHERE c.unit = 'char'
     UNION ALL
     SELECT array_to_string(w.ids[i:i + c.shingle_length - 1], ' ')

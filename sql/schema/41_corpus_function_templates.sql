@@ -116,8 +116,8 @@ BEGIN
     VALUES (
         nextval('textsim.document_{id}_id_seq'), sketched.shingle_count, document_expires_at, source, {forced},
         document_key, textsim._first_language(c, form), document_scope, sketched.guard,
-        CASE form WHEN '' THEN '{}'::integer[] END, sketched.signature, {fingerprints},
-        nullif(form, ''))
+        textsim._first_word_ids(c, form), sketched.signature, {fingerprints},
+        CASE WHEN textsim._first_word_ids(c, form) IS NULL THEN form END)
     ON CONFLICT (key) DO NOTHING
     RETURNING id, 'written', fingerprints INTO stored.id, stored.outcome, own_fingerprints;
     {fingerprint_rows}
