@@ -124,6 +124,28 @@ BEGIN
         FROM (SELECT DISTINCT t COLLATE "C" AS shingle FROM textsim._shingle_texts(c, word_ids, form) t) s);
 END $$;
 
+-- The documents that nearest() compares with a text: all of a small part. In an exact corpus otherwise those that may
+-- reach its threshold, and some of which the most shingles are likely to be shared.
+CREATE OR REPLACE FUNCTION textsim._nearest_candidates(
+    c textsim.corpus, own_buckets integer[], own_count integer, of_language text, of_part bigint, own_form text,
+    most integer)
+RETURNS TABLE (
+    key text, word_ids integer[], normal_form text, shingle_count integer, guard bigint, own_numbers integer[],
+    most_similar double precision)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    RETURN QUERY EXECUTE format($query$
+        SELECT r.key, r.word_ids, r.normal_form, r.shingle_count, r.guard, r.own_numbers, r.most_similar
+        FROM (
+            SELECT k.*, row_number() OVER (ORDER BY k.most_similar DESC, k.key COLLATE "C") AS place
+            FROM textsim._candidates_%s($1, $2, NULL, NULL, $3, $4, NULL, $5) k
+        ) r
+        WHERE r.place <= 2 * $6 + textsim._few_documents(true) OR r.most_similar >= $7
+        $query$, c.id)
+    USING own_buckets, own_count, of_language, of_part, own_form, most::bigint,
+        CASE WHEN c.bands IS NULL THEN c.threshold ELSE 0 END;
+END $$;
+
 -- The documents of a corpus that are similar to the given buckets and words, best first. threshold: NULL, any similarity
 -- above 0, as nearest() returns it. of_siblings: as in _candidates_N().
 CREATE OR REPLACE FUNCTION textsim._search(
@@ -167,12 +189,13 @@ BEGIN
     FOR d IN EXECUTE format(
             'SELECT k.*, ' || CASE WHEN has_numbers THEN 'k.normal_form'
                 ELSE 'coalesce(k.normal_form, textsim._normal_form_of_%1$s(k.word_ids))' END || ' AS form '
-            'FROM textsim._candidates_%1$s($1, $2, $3, $4, $5, $6, $7, $8, $9) k '
+            'FROM ' || CASE WHEN threshold IS NULL THEN 'textsim._nearest_candidates($11, $1, $2, $5, $6, $8, $12)'
+                ELSE 'textsim._candidates_%1$s($1, $2, $3, $4, $5, $6, $7, $8, $9)' END || ' k '
             'WHERE textsim._may_reach(k.shingle_count, $2, $10)', c.id)
         USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form, of_siblings,
-            least_score
+            least_score, c, max_results
     LOOP
-        EXIT WHEN d.most_similar < last_score;
+        EXIT WHEN threshold IS NOT NULL AND d.most_similar < last_score;
         IF d.form IS NULL THEN
             shared := textsim._count_shared_triples(coalesce(own_ids, d.own_numbers), d.word_ids, c.shingle_length);
         ELSE
@@ -542,9 +565,9 @@ BEGIN
         RETURN;
     END IF;
     part := textsim._part_of(c, scope);
-    IF c.bands IS NOT NULL AND NOT textsim._compares_all(c.id, part) THEN
+    IF c.bands IS NOT NULL AND NOT textsim._compares_all(c.id, part, false) THEN
         RAISE EXCEPTION 'corpus "%" is not exact: its bands find no documents far below its threshold, and it has more '
-            'than % documents to compare with the text', corpus, textsim._few_documents()
+            'than % documents to compare with the text', corpus, textsim._few_documents(false)
             USING ERRCODE = 'object_not_in_prerequisite_state',
                 HINT = 'Make a corpus for this search with recall => 1 and a threshold of 0.5 or less.';
     END IF;

@@ -20,19 +20,26 @@ BEGIN
 END $$;
 
 -- Up to how many documents of a part, or of a corpus without parts, nearest() compares with a text without a look-up.
-CREATE OR REPLACE FUNCTION textsim._few_documents() RETURNS integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1000;
+CREATE OR REPLACE FUNCTION textsim._few_documents(is_exact boolean) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE WHEN is_exact THEN 50 ELSE 1000 END;
+
+-- The similarity of two documents of an exact corpus if as many of all shingles of one are shared as of its rows.
+CREATE OR REPLACE FUNCTION textsim._likely_ratio(shared bigint, rows integer, own_count integer, other_count integer)
+RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN shared > 0 THEN
+    1 / ((own_count + other_count) / least(own_count, shared * other_count / rows::double precision) - 1) ELSE 0 END;
 
 -- Whether nearest() compares a text with all documents of a part, or of a corpus without parts. Expired ones count.
-CREATE OR REPLACE FUNCTION textsim._compares_all(corpus_id integer, part bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._compares_all(corpus_id integer, part bigint, is_exact boolean) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     documents bigint;
 BEGIN
-    EXECUTE format('SELECT count(*) FROM (SELECT FROM textsim.%I d%s LIMIT textsim._few_documents() + 1) s',
+    EXECUTE format('SELECT count(*) FROM (SELECT FROM textsim.%I d%s LIMIT $2 + 1) s',
         'document_' || corpus_id, CASE WHEN part IS NOT NULL THEN ' WHERE d.part = $1' END)
-    INTO documents USING part;
-    RETURN documents <= textsim._few_documents();
+    INTO documents USING part, textsim._few_documents(is_exact);
+    RETURN documents <= textsim._few_documents(is_exact);
 END $$;
 
 -- How many documents are compared as siblings of a new document; three times as many are read of each bucket.
@@ -40,8 +47,9 @@ CREATE OR REPLACE FUNCTION textsim._most_siblings() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
 
 -- The function of a corpus that finds candidates, with names in braces for its settings: those that may be most similar
--- come first. threshold: NULL, the documents that nearest() compares. of_siblings: instead of all, some documents with
--- other guards than of_guard, those that share the most buckets.
+-- come first. threshold: NULL, the documents that nearest() may compare; in an exact corpus those that cannot reach the
+-- threshold come last, in the order of the similarity that their shared rows let expect. of_siblings: instead of all,
+-- some documents with other guards than of_guard, those that share the most buckets.
 CREATE OR REPLACE FUNCTION textsim._candidates_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
@@ -59,11 +67,11 @@ SET enable_nestloop = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     mates integer[] := {mates};
-    compares_all boolean := CASE WHEN threshold IS NULL THEN textsim._compares_all({id}, of_part) ELSE false END;
+    compares_all boolean := CASE WHEN threshold IS NULL THEN textsim._compares_all({id}, of_part, {is_exact}) ELSE false END;
 BEGIN
     {siblings}RETURN QUERY
         WITH met AS MATERIALIZED ({met})
-        SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard, {own_numbers}, {most_similar}
+        SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard, {own_numbers}, {ranking}
         FROM (
             SELECT e.*, m.shared, {most_shared} AS most_shared
             FROM (
@@ -175,6 +183,10 @@ BEGIN
                 ELSE 'SELECT DISTINCT f.document_id, NULL::bigint AS shared FROM ({band_rows}) f' END),
             ('is_candidate', CASE WHEN c.bands IS NULL THEN ' AND (threshold IS NULL OR {most_similar} >= threshold)'
                 ELSE '' END),
+            ('ranking', CASE WHEN c.bands IS NULL THEN format(
+                'CASE WHEN threshold IS NULL AND {most_similar} < %1$L THEN least({most_similar}, '
+                'textsim._likely_ratio(d.shared, textsim._count_rows(d.shingle_count, %1$L), own_count, d.shingle_count)) '
+                'ELSE {most_similar} END', c.threshold) ELSE '{most_similar}' END),
             ('most_similar', 'd.most_shared / nullif(own_count + d.shingle_count - d.most_shared, 0)::double precision'),
             -- Past the last row of one document, only its own other shingles can be shared.
             ('most_shared', format('least(own_count, e.shingle_count%s)', CASE WHEN c.bands IS NULL THEN format(
@@ -208,6 +220,7 @@ BEGIN
             ('fingerprints', CASE WHEN c.passages IS NULL THEN 'NULL' ELSE 'textsim._fingerprints(c, form)' END),
             ('forced', CASE WHEN c.is_unique THEN 'twins <> ''{}''' ELSE 'false' END),
             ('alive', textsim._alive(c, 'd')),
+            ('is_exact', (c.bands IS NULL)::text),
             ('id', c.id::text)
         ) v
     LOOP
