@@ -124,28 +124,6 @@ BEGIN
         FROM (SELECT DISTINCT t COLLATE "C" AS shingle FROM textsim._shingle_texts(c, word_ids, form) t) s);
 END $$;
 
--- The documents that nearest() compares with a text: all of a small part. In an exact corpus otherwise those that may
--- reach its threshold, and some of which the most shingles are likely to be shared.
-CREATE OR REPLACE FUNCTION textsim._nearest_candidates(
-    c textsim.corpus, own_buckets integer[], own_count integer, of_language text, of_part bigint, own_form text,
-    most integer)
-RETURNS TABLE (
-    key text, word_ids integer[], normal_form text, shingle_count integer, guard bigint, own_numbers integer[],
-    most_similar double precision)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-BEGIN
-    RETURN QUERY EXECUTE format($query$
-        SELECT r.key, r.word_ids, r.normal_form, r.shingle_count, r.guard, r.own_numbers, r.most_similar
-        FROM (
-            SELECT k.*, row_number() OVER (ORDER BY k.most_similar DESC, k.key COLLATE "C") AS place
-            FROM textsim._candidates_%s($1, $2, NULL, NULL, $3, $4, NULL, $5) k
-        ) r
-        WHERE r.place <= 2 * $6 + textsim._few_documents(true) OR r.most_similar >= $7
-        $query$, c.id)
-    USING own_buckets, own_count, of_language, of_part, own_form, most::bigint,
-        CASE WHEN c.bands IS NULL THEN c.threshold ELSE 0 END;
-END $$;
-
 -- The documents of a corpus that are similar to the given buckets and words, best first. threshold: NULL, any similarity
 -- above 0, as nearest() returns it. of_siblings: as in _candidates_N().
 CREATE OR REPLACE FUNCTION textsim._search(
@@ -169,7 +147,8 @@ DECLARE
     scores double precision[] := '{}';
     guards bigint[] := '{}';
     score double precision;
-    last_score double precision;  -- of the last result, if there are as many as are wanted
+    -- of the last result, if there are as many as are wanted; nearest() compares all its candidates
+    last_score double precision;
     has_candidates boolean := true;
 BEGIN
     -- Most texts have no candidate, and to plan the comparison takes as long as to sketch a text. So the band table is
@@ -189,13 +168,12 @@ BEGIN
     FOR d IN EXECUTE format(
             'SELECT k.*, ' || CASE WHEN has_numbers THEN 'k.normal_form'
                 ELSE 'coalesce(k.normal_form, textsim._normal_form_of_%1$s(k.word_ids))' END || ' AS form '
-            'FROM ' || CASE WHEN threshold IS NULL THEN 'textsim._nearest_candidates($11, $1, $2, $5, $6, $8, $12)'
-                ELSE 'textsim._candidates_%1$s($1, $2, $3, $4, $5, $6, $7, $8, $9)' END || ' k '
+            'FROM textsim._candidates_%1$s($1, $2, $3, $4, $5, $6, $7, $8, $9, $11) k '
             'WHERE textsim._may_reach(k.shingle_count, $2, $10)', c.id)
         USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form, of_siblings,
-            least_score, c, max_results
+            least_score, max_results
     LOOP
-        EXIT WHEN threshold IS NOT NULL AND d.most_similar < last_score;
+        EXIT WHEN d.most_similar < last_score;
         IF d.form IS NULL THEN
             shared := textsim._count_shared_triples(coalesce(own_ids, d.own_numbers), d.word_ids, c.shingle_length);
         ELSE
@@ -217,7 +195,7 @@ BEGIN
         keys := keys || d.key;
         scores := scores || score;
         guards := guards || d.guard;
-        IF cardinality(scores) >= max_results THEN
+        IF threshold IS NOT NULL AND cardinality(scores) >= max_results THEN
             last_score := (SELECT s FROM unnest(scores) s ORDER BY s DESC OFFSET max_results - 1 LIMIT 1);
         END IF;
     END LOOP;
@@ -576,17 +554,18 @@ BEGIN
         SELECT s.key, s.similarity, textsim._differs(c, form, own_guard, s.key, s.guard)
         FROM textsim._search(
             c, CASE WHEN c.bands IS NULL THEN  -- all shingles of the text are looked up
-                textsim._stored_buckets(c, textsim._signature(c, shingle_values, 1e-9), part) ELSE '{}' END,
-            shingle_values, form, NULL, textsim._count_shingles(form, shingle_values, c.unit, c.shingle_length), NULL,
-            NULL, k, language, part) s
+                textsim._in_part(array(SELECT ((x << 32) >> 32)::integer FROM unnest(shingle_values) x), part) ELSE '{}' END,
+            shingle_values, form, NULL, CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, NULL, NULL, k,
+            language, part) s
         WHERE form <> '';  -- a text without words is similar to none
 END $$;
 COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
     IS 'Returns the k documents that are most similar to a text, and their exact similarity, best first, without a '
-    'threshold. In a corpus or a scope of at most 1,000 documents it compares all with the text. A larger corpus must '
-    'be exact. It looks the text up by the rarest shingles of each document: the lower its threshold, the more of them. '
-    'Every document from its threshold on is found. Below it, documents that share only other shingles with the text '
-    'are missed. There are fewer than k rows if no others are found. differs, language and scope are as in matches().';
+    'threshold. In a corpus or a scope of at most 30 documents it compares all with the text. In a larger exact corpus '
+    'it looks the text up by the rarest shingles of each document: the lower its threshold, the more of them. Every '
+    'document from its threshold on is found. Below it, it compares the k + 30 documents that share the most of these '
+    'shingles, and misses others. In a corpus that is not exact it compares all of at most 1,000 documents, and refuses '
+    'more. There are fewer than k rows if no others are found. differs, language and scope are as in matches().';
 
 CREATE OR REPLACE FUNCTION textsim.differs(corpus text, a text, b text) RETURNS text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$

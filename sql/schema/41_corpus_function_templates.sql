@@ -21,7 +21,7 @@ END $$;
 
 -- Up to how many documents of a part, or of a corpus without parts, nearest() compares with a text without a look-up.
 CREATE OR REPLACE FUNCTION textsim._few_documents(is_exact boolean) RETURNS integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE WHEN is_exact THEN 50 ELSE 1000 END;
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE WHEN is_exact THEN 30 ELSE 1000 END;
 
 -- The similarity of two documents of an exact corpus if as many of all shingles of one are shared as of its rows.
 CREATE OR REPLACE FUNCTION textsim._likely_ratio(shared bigint, rows integer, own_count integer, other_count integer)
@@ -48,14 +48,16 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
 
 -- The function of a corpus that finds candidates, with names in braces for its settings: those that may be most similar
 -- come first. threshold: NULL, the documents that nearest() may compare; in an exact corpus those that cannot reach the
--- threshold come last, in the order of the similarity that their shared rows let expect. of_siblings: instead of all,
--- some documents with other guards than of_guard, those that share the most buckets.
+-- threshold come last, in the order of the similarity that their shared rows let expect, and only so many more than most
+-- as a small part has. of_siblings: instead of all, some documents with other guards than of_guard, those that share the
+-- most buckets.
 CREATE OR REPLACE FUNCTION textsim._candidates_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._candidates_{id}(
     own_buckets integer[], own_count integer, own_key text, threshold double precision, of_language text,
-    of_part bigint, of_guard bigint, own_form text, of_siblings boolean DEFAULT false)
+    of_part bigint, of_guard bigint, own_form text, of_siblings boolean DEFAULT false,
+    most integer DEFAULT NULL)
 RETURNS TABLE (
     key text, word_ids integer[], normal_form text, shingle_count integer, guard bigint, own_numbers integer[],
     most_similar double precision)
@@ -71,24 +73,27 @@ DECLARE
 BEGIN
     {siblings}RETURN QUERY
         WITH met AS MATERIALIZED ({met})
-        SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard, {own_numbers}, {ranking}
+        SELECT r.key, r.word_ids, r.normal_form, r.shingle_count, r.guard, {own_numbers}, r.ranking
         FROM (
-            SELECT e.*, m.shared, {most_shared} AS most_shared
+            SELECT d.*, {ranking} AS ranking, row_number() OVER (ORDER BY {ranking} DESC, d.key COLLATE "C") AS place
             FROM (
-                SELECT *
-                FROM textsim.document_{id} d
-                WHERE d.id = ANY (array(
-                    SELECT m.document_id FROM met m
-                    UNION ALL
-                    SELECT a.id FROM textsim.document_{id} a WHERE compares_all{of_part}))
-            ) e
-            LEFT JOIN met m ON m.document_id = e.id
-            OFFSET 0  -- computed once, not in each of its uses
-        ) d
-        WHERE d.key IS DISTINCT FROM own_key{is_candidate}
-            AND (of_language IS NULL OR d.language = of_language)
-            AND (of_part IS NULL OR d.part = of_part) AND (of_guard IS NULL OR d.guard = of_guard){alive}
-        ORDER BY 7 DESC;
+                SELECT e.*, m.shared, {most_shared} AS most_shared
+                FROM (
+                    SELECT *
+                    FROM textsim.document_{id} d
+                    WHERE d.id = ANY (array(
+                        SELECT m.document_id FROM met m
+                        UNION ALL
+                        SELECT a.id FROM textsim.document_{id} a WHERE compares_all{of_part}))
+                ) e
+                LEFT JOIN met m ON m.document_id = e.id
+                OFFSET 0  -- computed once, not in each of its uses
+            ) d
+            WHERE d.key IS DISTINCT FROM own_key{is_candidate}
+                AND (of_language IS NULL OR d.language = of_language)
+                AND (of_part IS NULL OR d.part = of_part) AND (of_guard IS NULL OR d.guard = of_guard){alive}
+        ) r{is_wanted}
+        ORDER BY r.place;
 END $$;
 $template$;
 
@@ -182,6 +187,9 @@ BEGIN
             HAVING count(*) >= textsim._least_needed_rows(own_count, threshold)$part$
                 ELSE 'SELECT DISTINCT f.document_id, NULL::bigint AS shared FROM ({band_rows}) f' END),
             ('is_candidate', CASE WHEN c.bands IS NULL THEN ' AND (threshold IS NULL OR {most_similar} >= threshold)'
+                ELSE '' END),
+            ('is_wanted', CASE WHEN c.bands IS NULL THEN format('
+        WHERE most IS NULL OR r.place - textsim._few_documents(true) <= most OR r.ranking >= %L', c.threshold)
                 ELSE '' END),
             ('ranking', CASE WHEN c.bands IS NULL THEN format(
                 'CASE WHEN threshold IS NULL AND {most_similar} < %1$L THEN least({most_similar}, '

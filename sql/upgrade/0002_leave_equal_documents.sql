@@ -105,7 +105,7 @@ BEGIN
             AND regexp_replace(p.proname, '_[0-9]+$', '') = ANY (ARRAY[
                 '_connected_nodes', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters',
                 '_touching_nodes', '_regrouped_nodes', '_complete_groups', '_nodes_after_kept', '_followers',
-                '_move_to_nodes', '_kept_groups', '_store_groups', '_update_batch'])
+                '_move_to_nodes', '_kept_groups', '_store_groups', '_update_batch', '_candidates'])
     LOOP
         EXECUTE format('DROP FUNCTION %s', function);
     END LOOP;

@@ -292,14 +292,10 @@ def test_characters_keep_their_forms_without_word_ids(server: Server, release: R
         connection.execute("SELECT textsim.track('titles', 'kept')")
         connection.execute("CALL textsim.update_clusters('titles')")
         queries = [(pairs, []), (members, []), *((forms.format(n), [n]) for n in (1, 2))]
-        before = [
-            sorted(connection.execute(query.encode(), values)) for query, values in queries
-        ]
+        before = [sorted(connection.execute(query.encode(), values)) for query, values in queries]
         assert before[0] and any(cluster for _, cluster, _ in before[1])
         ts.install(url)
-        after = [
-            sorted(connection.execute(query.encode(), values)) for query, values in queries
-        ]
+        after = [sorted(connection.execute(query.encode(), values)) for query, values in queries]
         assert after == before
         counts = "SELECT count(*), count(word_ids), (SELECT count(*) FROM textsim.word_{0}) FROM textsim.document_{0}"
         assert connection.execute(counts.format(1).encode()).fetchone() == (42, 0, 0)

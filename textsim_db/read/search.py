@@ -104,7 +104,13 @@ def nearest(
     sketches = _sketch_one(own, text, language, part_only(part))
     if not sketches.shingle_counts[0]:
         return []
-    limits = [array(sketches.buckets.values), int(sketches.shingle_counts[0]), language, part, count]
+    limits = [
+        array(sketches.buckets.values),
+        int(sketches.shingle_counts[0]),
+        language,
+        part,
+        count,
+    ]
     statement = store.corpus.statement(statements.NEAREST_CANDIDATES)
     rows = read_rows(store.engine, statement, limits, binary=True, prepare=True)
     candidates = CandidateRows.of_one_query(rows)

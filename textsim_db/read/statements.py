@@ -121,10 +121,8 @@ COMPARES_ALL: Final[LiteralString] = "SELECT textsim._compares_all({id}, textsim
 NEAREST_CANDIDATES: Final[LiteralString] = f"""
 /* textsim-db: documents of corpus {{id}} that may be nearest */
 SELECT {TO_COMPARE}
-FROM textsim.corpus c
-CROSS JOIN LATERAL textsim._nearest_candidates(c, %s, %s, %s, %s, NULL, %s) k
+FROM textsim._candidates_{{id}}(%s, %s, NULL, NULL, %s, %s, NULL, NULL, most => %s) k
 JOIN {{document}} d ON d.key = k.key
-WHERE c.id = {{id}}
 """
 
 DOCUMENT_OF_KEY: Final[LiteralString] = (
