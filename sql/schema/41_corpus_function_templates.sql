@@ -47,10 +47,9 @@ CREATE OR REPLACE FUNCTION textsim._most_siblings() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
 
 -- The function of a corpus that finds candidates, with names in braces for its settings: those that may be most similar
--- come first. threshold: NULL, the documents that nearest() may compare; in an exact corpus those that cannot reach the
--- threshold come last, in the order of the similarity that their shared rows let expect, and only so many more than most
--- as a small part has. of_siblings: instead of all, some documents with other guards than of_guard, those that share the
--- most buckets.
+-- come first. threshold: NULL, the documents that nearest() compares, to return as many as most. In an exact corpus some
+-- of them cannot reach its threshold: these are ordered by their likely similarity, and cut off after most and a small
+-- part. of_siblings: instead of all, some documents with other guards than of_guard, those that share the most buckets.
 CREATE OR REPLACE FUNCTION textsim._candidates_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
@@ -69,7 +68,8 @@ SET enable_nestloop = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     mates integer[] := {mates};
-    compares_all boolean := CASE WHEN threshold IS NULL THEN textsim._compares_all({id}, of_part, {is_exact}) ELSE false END;
+    compares_all boolean :=
+        CASE WHEN threshold IS NULL THEN textsim._compares_all({id}, of_part, {is_exact}) ELSE false END;
 BEGIN
     {siblings}RETURN QUERY
         WITH met AS MATERIALIZED ({met})

@@ -163,7 +163,7 @@ def test_edits_give_a_threshold(textsim: Textsim) -> None:
     options = "--edits 2 --characters 30 --format jsonl"
     rows = [json.loads(line) for line in textsim("plan", *options.split()).stdout.splitlines()]
     assert [row["shingle"] for row in rows if row["chosen"]] == ["char:3"]
-    assert rows[0]["lowest at 30"] == pytest.approx(22 / 34)
+    assert rows[0]["at 30"] == pytest.approx(22 / 34)
     for arguments, message in [
         (["--edits", "2", "--characters", "5"], "expected 12 characters or more"),
         (["--edits", "0"], "edits is 0; expected 1 to 100"),

@@ -97,9 +97,9 @@ def plan(
     document. With CORPUS it compares a sample of the documents with all documents by brute force, and
     prints the recall and the missed pairs.
 
-    With --edits it prints for shingles of characters the lowest similarity of two texts of which one has
-    so many characters replaced, inserted or removed: an exact corpus with this threshold finds all of
-    them. Counted are the characters of normal forms, and texts that repeat themselves count as shorter.
+    An edit replaces, inserts or removes a character of a normal form. With --edits it prints the lowest
+    similarity of texts with this many edits, for texts of several lengths. An exact corpus with this
+    threshold finds all of them. A text that repeats itself counts as a shorter one.
 
     JSON lines and CSV hold every banding. The probabilities follow a formula. If the formula gives 20 to
     60 %, up to 1.3 percentage points fewer pairs are found.
@@ -139,7 +139,7 @@ def _show_edits(edits: int, characters: int, form: output.Format) -> None:
 
     choices = plan_edits(edits, characters)
     lengths = sorted({*_LENGTHS, characters})
-    columns = ["shingle", *(f"lowest at {length}" for length in lengths), "threshold"]
+    columns = ["shingle", *(f"at {length}" for length in lengths), "threshold"]
     columns += ["band rows/document", "bytes/document", "chosen"]
     rows: list[Sequence[Any]] = []
     for each in choices:
@@ -151,7 +151,7 @@ def _show_edits(edits: int, characters: int, form: output.Format) -> None:
     chosen = next(each for each in choices if each.chosen)
     print_message(
         f"--shingle char:{chosen.n} --threshold {chosen.threshold:g} --recall 1 finds every text with "
-        f"{count(edits, 'edit')}, if one of the two has {chosen.least_shingles} distinct shingles or more"
+        f"{count(edits, 'edit')}, if one of both has {chosen.least_shingles} distinct shingles or more"
     )
 
 

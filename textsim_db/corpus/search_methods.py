@@ -216,8 +216,8 @@ class SearchMethods(CheckedArguments):
         corpus it looks the text up by the rarest shingles of each document: the lower its threshold, the
         more of them. Every document from its threshold on is found. Below it, it compares the k + 30
         documents that share the most of these shingles, and misses others. In a corpus that is not exact
-        it compares all of at most 1,000 documents, and refuses more. There are fewer than k matches if no
-        others are found. The other arguments are those of query().
+        it compares all of at most 1,000 documents, and refuses more. There are fewer than k matches if
+        no others are found. The other arguments are those of query().
 
         Args:
             k: the largest number of matches.

@@ -24,7 +24,7 @@ _LOW, _LONGEST = 0.6, 5
 
 
 class EditOption(NamedTuple):
-    """A length of shingles, with the threshold that finds all texts with so many edits."""
+    """A length of shingles, with the threshold that finds all texts with a number of edits."""
 
     n: int
     """The characters in a shingle."""
@@ -40,7 +40,9 @@ class EditOption(NamedTuple):
 
 
 def lowest_similarity(edits: int, characters: int, n: int) -> float:
-    """Return the lowest similarity of a text of so many characters to one with so many edits.
+    """Return the lowest similarity of a text to one with a number of edits.
+
+    characters: the length of the text, in which no shingle is repeated.
 
     >>> lowest_similarity(edits=1, characters=20, n=4)
     0.6190476190476191
@@ -50,7 +52,7 @@ def lowest_similarity(edits: int, characters: int, n: int) -> float:
 
 
 def plan_edits(edits: int, characters: int) -> list[EditOption]:
-    """Return the options for texts of at least so many characters; raises ConfigurationError if none."""
+    """Return the options for texts of a least length; raises ConfigurationError if there are none."""
     check_count(edits, "edits", 1, MOST_EDITS)
     check_count(characters, "characters", 1, MOST_CHARACTERS)
     options = [

@@ -176,7 +176,7 @@ def test_sql_and_python_find_the_nearest(
             matches = [match[:2] for match in found]
             counted = {key: sets[key] for key in sets.keys() - expired if scopes[key] == scope}
             truth = ranked(counted, set(reference.shingles(text, unit, int(length))))
-            if few == 1000 or threshold < 0.1 and k == 1000:  # all are compared
+            if few == 1000 or (threshold < 0.1 and k == 1000):  # all are compared
                 assert matches == truth[:k], text
             assert set(truth).issuperset(matches)
             assert matches == sorted(matches, key=lambda each: (-each[1], each[0]))
