@@ -85,7 +85,7 @@ def test_a_word_with_the_hash_of_another_stays_text(
     assert corpus.add_many([("a", collision.FIRST), ("b", collision.SECOND)]).added == 2
     corpus.rebuild(shingle="word:1")
     (problem,) = corpus.check()
-    assert (problem.kind, problem.where in ("a", "b")) == ("words", True)
+    assert (problem.kind, problem.subject in ("a", "b")) == ("words", True)
     assert [corpus.normal_form(key) for key in ("a", "b")] == [collision.FIRST, collision.SECOND]
     assert len(corpus.query(collision.SECOND)) == 1
 
