@@ -62,9 +62,13 @@ class StoredCorpus:
         """Return SQL with {document}, {band} and other names replaced by those of the corpus.
 
         {alive} becomes a condition to append: the document d has not expired. It is empty in a corpus
-        whose documents never expire.
+        whose documents never expire. {waits} becomes textsim._waits().
         """
-        return named(text, self.id, self.config.keep_for is not None)
+        has_language = self.config.language is not None
+        waits = statements.LANGUAGE_WAITS if has_language else statements.NOTHING_WAITS
+        if self.config.has_dictionary:
+            waits = statements.WORDS_WAIT
+        return named(text, self.id, self.config.keep_for is not None, waits)
 
     def label(self, what: str) -> str:
         """Return the name for a cursor; pg_stat_activity shows only its name."""
@@ -72,7 +76,12 @@ class StoredCorpus:
 
 
 @lru_cache(maxsize=1024)
-def named(text: LiteralString, corpus_id: int, expires: bool = False) -> str:
+def named(
+    text: LiteralString,
+    corpus_id: int,
+    expires: bool = False,
+    waits: LiteralString = statements.NOTHING_WAITS,
+) -> str:
     """Return SQL as StoredCorpus.statement() does."""
     return (
         sql.SQL(text)
@@ -90,6 +99,7 @@ def named(text: LiteralString, corpus_id: int, expires: bool = False) -> str:
             index_name=sql.Literal(f"textsim.band_{corpus_id}_bucket"),
             passage_index=sql.Identifier(f"passage_{corpus_id}_fingerprint"),
             alive=sql.SQL(statements.ALIVE if expires else ""),
+            waits=sql.SQL(waits),
         )
         .as_string(None)
     )
