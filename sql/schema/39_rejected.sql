@@ -18,9 +18,20 @@ CREATE OR REPLACE FUNCTION textsim._key_before_rejection(rejected_key text) RETU
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN regexp_replace(rejected_key, '^rejected( [0-9]+)?: ', '');
 
+-- The work of rejected(), because a plpgsql parameter and column cannot both be named scope.
+CREATE OR REPLACE FUNCTION textsim._rejected(c textsim.corpus, of_scope text)
+RETURNS TABLE (key text, reason text, scope text)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    RETURN QUERY EXECUTE format(
+        'SELECT d.key, d.rejected, d.scope FROM textsim.%I d '
+        'WHERE d.rejected IS NOT NULL AND ($1 IS NULL OR d.part = $1)%s ORDER BY d.key COLLATE "C"',
+        'document_' || c.id, textsim._unexpired(c, 'd'))
+    USING CASE WHEN of_scope IS NOT NULL THEN textsim._part_of(c, of_scope) END;
+END $$;
+
 CREATE OR REPLACE FUNCTION textsim.reject(corpus text, key text, reason text) RETURNS text
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
     old_id integer;
@@ -73,18 +84,6 @@ COMMENT ON FUNCTION textsim.reject(text, text, text)
     'a"; the old key is free. remove() of the new key ends the rejection, and forget() of the old or the new key deletes '
     'it. In a corpus with keep_for it lasts for that time. A row of an attached table stays: delete it after this '
     'call. Raises no_data_found if no document has the key, and an error if the corpus is not unique.';
-
--- The work of rejected(), because a plpgsql parameter and column cannot both be named scope.
-CREATE OR REPLACE FUNCTION textsim._rejected(c textsim.corpus, of_scope text)
-RETURNS TABLE (key text, reason text, scope text)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-BEGIN
-    RETURN QUERY EXECUTE format(
-        'SELECT d.key, d.rejected, d.scope FROM textsim.%I d '
-        'WHERE d.rejected IS NOT NULL AND ($1 IS NULL OR d.part = $1)%s ORDER BY d.key COLLATE "C"',
-        'document_' || c.id, textsim._unexpired(c, 'd'))
-    USING CASE WHEN of_scope IS NOT NULL THEN textsim._part_of(c, of_scope) END;
-END $$;
 
 CREATE OR REPLACE FUNCTION textsim.rejected(corpus text, scope text DEFAULT NULL)
 RETURNS TABLE (key text, reason text, scope text)

@@ -22,14 +22,14 @@ PUBLIC = {
     "stable": (
         "candidates cluster_events cluster_of common_runs "
         "contradictions differs distinct_of jaccard judgements languages matches "
-        "members members_of nearest neighbours passages passages_of quote regions scopes "
+        "members members_of nearest neighbours passages passages_of quote regions rejected scopes "
         "signature"
     ),
     "volatile": (
         "add add_unique attach clusters create_corpus detach drop_corpus "
         "doubtful duplicates expire forget grant_reader grant_writer "
-        "group_pairs index_pending judge lock_corpus merge pairs remove revoke_all set_owner "
-        "shared_passages track twins_of unjudge unmerge untrack update_clusters"
+        "group_pairs index_pending judge lock_corpus merge pairs reject remove revoke_all "
+        "set_owner shared_passages track twins_of unjudge unmerge untrack update_clusters"
     ),
     "stable strict": ("status"),
 }
@@ -60,6 +60,7 @@ COMMITTING = {
 CHANGES = {
     "add": ("'c', 'a', 'b'", {0: "name of the corpus", 1: "the key", 2: "the text"}),
     "add_unique": ("'u', 'a', 'b'", {0: "name of the corpus", 1: "the key", 2: "the text"}),
+    "reject": ("'u', 'a', 'b'", {0: "name of the corpus", 1: "the key", 2: "the reason"}),
     "remove": ("'c', 'a'", {0: "name of the corpus", 1: "the key"}),
     "forget": ("'c', '{a}'", {0: "name of the corpus"}),
     "lock_corpus": ("'u'", {0: "name of the corpus"}),

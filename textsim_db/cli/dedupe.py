@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from textsim_db.cli import options
 from textsim_db.cli.dedupe_reports import check_report
-from textsim_db.cli.dedupe_run import Outputs, Texts, dedupe_file
+from textsim_db.cli.dedupe_run import Outputs, Standing, Texts, dedupe_file
+from textsim_db.cli.opening import is_file_name
 from textsim_db.cli.output import check_output
 from textsim_db.cli.split_files import read_shares, split_files
 from textsim_db.errors import ConfigurationError, shown
-from textsim_db.files.file_kinds import FileFormat, Kind, Quote, kind_of_output
+from textsim_db.files.file_kinds import FileFormat, Kind, Quote, kind_of, kind_of_output
 from textsim_db.settings.corpus_settings import IN_MEMORY, PAIR_SETTINGS, CorpusSettings
 from textsim_db.settings.named_values import Linkage
 
@@ -60,10 +62,11 @@ def dedupe(
     against: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="CORPUS",
+            metavar="CORPUS|FILE",
             help="Remove the records that match a document of this corpus, too. The corpus stays as it "
             "is without --add, and its settings say what matches. May be repeated: then the settings of "
-            "the first corpus say which records match each other.",
+            "the first corpus say which records match each other. Or remove the records that match one "
+            "of a file of records, whose name has an ending such as .jsonl: no database is opened.",
         ),
     ] = None,
     judgements: Annotated[
@@ -188,7 +191,7 @@ def dedupe(
     the record that stays: the exact similarity reaches the threshold. By default every pair of similar
     records is found (--recall). Records that cannot be compared are kept and listed.
 
-    Records are compared in memory. Without --against no database is opened. It prints how many records
+    Records are compared in memory. Only --against CORPUS opens a database. It prints how many records
     were kept and removed, how similar they are, and how the least similar differ.
 
     Examples:
@@ -202,6 +205,7 @@ def dedupe(
     - `textsim dedupe tickets.jsonl --scope customer -o unique.jsonl`
     - `textsim dedupe this-week.jsonl --against news -o new.jsonl --report known.jsonl`
     - `textsim dedupe this-week.jsonl --against news --add -o new.jsonl`
+    - `textsim dedupe test.jsonl --against train.jsonl -o clean.jsonl`
     - `textsim dedupe articles.jsonl --annotate --keep-up-to 3 -o annotated.jsonl`
     - `textsim dedupe articles.jsonl --judgements judgements.csv -o unique.jsonl`
     - `textsim dedupe articles.jsonl --split train=0.8,test=0.2 --stratify label -o splits`
@@ -243,7 +247,13 @@ def dedupe(
         output = "-"
     outputs = Outputs(output, report)
     _check_usage(paths, outputs, judgements, output_kind)
-    if against and settings:
+    files = [
+        each for each in against or () if is_file_name(each) and kind_of(each) is not Kind.TEXT
+    ]
+    corpora = [each for each in against or () if each not in files]
+    if files and (corpora or add or judgements):
+        raise options.misused("--against", "with a file, leave out corpora, --add and --judgements")
+    if corpora and settings:
         flags = ", ".join(map(options.flag_of, settings))
         raise options.misused("--against", f"a corpus has settings of its own; leave out {flags}")
     if add and not against:
@@ -261,13 +271,19 @@ def dedupe(
     if annotate:
         wanted = wanted._replace(appended=ANNOTATION)
     judged = None if judgements is None else read_judgements(judgements)
-    with RecordFiles(paths, wanted, form) as records:
+    with ExitStack() as stack:
+        records = stack.enter_context(RecordFiles(paths, wanted, form))
+        columns = RecordColumns(text, wanted.key, scope=wanted.scope)
+        by_name = form._replace(kind=Kind.AUTO)
+        standing = Standing(
+            [stack.enter_context(RecordFiles([each], columns, by_name)) for each in files]
+        )
         if output is not None:
             records.convert_for(output, output_kind, drop_faulty)
         named = frozenset(key for judgement in judged or () for key in judgement[:2])
         with_keys = key_needed or report is not None or bool(against) or annotate
         texts = Texts(records, with_keys, drop_faulty, named, clusters_of_one)
-        dedupe_file(texts, rule, outputs, against or [], judged, add, memory, database_url)
+        dedupe_file(texts, rule, outputs, corpora, judged, add, memory, database_url, standing)
 
 
 def _check_split(output: str | None, unused: Mapping[str, object]) -> None:

@@ -209,6 +209,10 @@ class LoadedTexts:
         """Return the number of each document, which its key has: (documents,)."""
         return self._numbers.values
 
+    def count_without_words(self, documents: int) -> int:
+        """Return how many of the first documents have no words."""
+        return int(np.count_nonzero(self._counts.values[self._text_of.values[:documents]] == 0))
+
     def parts(self) -> Parts:
         """Return the part of each document; None without scopes."""
         return self._parts.values[self._text_of.values] if self.config.scoped else None

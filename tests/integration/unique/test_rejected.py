@@ -15,10 +15,10 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.sql.test_parity import NO_READERS, draws, functions, python_rows, sql_rows
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.expiry import table_of
+from tests.support.readers import NO_READERS, draws, functions, python_rows, sql_rows
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
 from textsim_db.results import Outcome, Rejected
 
