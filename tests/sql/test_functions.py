@@ -89,8 +89,8 @@ CHANGES = {
     ),
     "unjudge": ("'c', 'a', 'b'", {0: "name of the corpus", 1: "a key is NULL", 2: "a key is NULL"}),
     "unmerge": (
-        "'c', 'a', NULL, NULL, false",
-        {0: "name of the corpus", 1: "kept, run or since", 4: "mergeable"},
+        "'c', 'a', NULL, NULL, NULL, false",
+        {0: "name of the corpus", 1: "key, kept, run or since", 5: "mergeable"},
     ),
     "track": ("'c', 'kept'", {0: "name of the corpus", 1: "linkage"}),
     "untrack": ("'c'", {0: "name of the corpus"}),
