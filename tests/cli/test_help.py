@@ -21,7 +21,7 @@ WITHOUT_DEFAULT = {
     *("report", "scope", "keep_for", "boilerplate", "passages", "time_column", "expires"),
     *("row_filter", "against", "source", "records", "judgements", "note", "replaces", "max_lag"),
     *("metrics_port", "query", "confidence", "prefix", "original"),
-    *("split", "stratify", "statement", "kept", "run", "since"),
+    *("split", "stratify", "statement", "key", "kept", "run", "since"),
 }
 
 
