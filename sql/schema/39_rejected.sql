@@ -89,7 +89,7 @@ CREATE OR REPLACE FUNCTION textsim.rejected(corpus text, scope text DEFAULT NULL
 RETURNS TABLE (key text, reason text, scope text)
 LANGUAGE sql STABLE PARALLEL SAFE COST 10000 ROWS 100
 BEGIN ATOMIC
-    SELECT r.key, r.reason, r.scope FROM textsim._rejected(textsim._required_corpus($1), $2) r;
+    SELECT r.key, r.reason, r.scope FROM textsim._rejected(textsim._corpus($1), $2) r;
 END;
 COMMENT ON FUNCTION textsim.rejected(text, text)
     IS 'Returns the rejected documents of a corpus, or of one scope, in the order of their keys: the key, the reason, and the '

@@ -72,7 +72,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._source_to_merge(corpus text, relation regclass, statement text, cascade boolean)
 RETURNS textsim.source LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
     sources textsim.source[] := array(
         SELECT s FROM textsim.source s
         WHERE s.corpus_id = c.id AND s.active AND s.relation = coalesce(_source_to_merge.relation, s.relation));
@@ -263,7 +263,7 @@ BEGIN ATOMIC
     SELECT textsim._check_given('key, kept, run or since', coalesce($2, $3, $4::text, $5::text) IS NOT NULL),
         textsim._check_given('mergeable', $6 IS NOT NULL);
     SELECT m.key, m.kept, textsim._unmerge_row(c, m, $6, current_setting('search_path'))
-    FROM textsim._required_corpus($1) c CROSS JOIN LATERAL textsim._rows_to_unmerge(c, $2, $3, $4, $5, $6) m;
+    FROM textsim._corpus($1) c CROSS JOIN LATERAL textsim._rows_to_unmerge(c, $2, $3, $4, $5, $6) m;
 END;
 COMMENT ON FUNCTION textsim.unmerge(text, text, text, bigint, timestamptz, boolean)
     IS 'Brings back rows that this role has merged: the row of a key, those whose kept row has the key kept, those of a run, '

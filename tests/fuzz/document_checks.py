@@ -26,7 +26,7 @@ from textsim_db.measures.alignments import alignment
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import stored_documents
 from textsim_db.sketch.ragged import Ragged, of_rows
-from textsim_db.text.keys import MAX_KEY_BYTES
+from textsim_db.text.storable import MAX_KEY_BYTES
 from textsim_db.text.utf8 import Tokens
 from textsim_db.write.band_rows import changed_rows
 

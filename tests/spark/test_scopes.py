@@ -20,7 +20,6 @@ from textsim_db.compare import pair_counts
 from textsim_db.results import AddReport
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.spark import find_candidates, read, stage_2_edges, stage_3_results, write
-from textsim_db.spark.write_corpus import survey
 
 pytestmark = pytest.mark.more
 
@@ -93,16 +92,6 @@ def test_a_written_corpus_equals_an_added_one_and_can_be_read_again(
     as_stored = EXACT | {"recall": settings["recall"]}
     found = find_candidates(df, "key", "normal_form", "scope", **as_stored)
     assert rows(found.pairs()) == sorted(corpus.pairs())
-
-
-def test_other_scopes_make_other_documents(spark: SparkSession, db: ts.Database) -> None:
-    """A second call must not go on with the hidden corpus of a call with other scopes."""
-    documents = [Document("1", "a text", "a"), Document("2", "a text", "b")]
-    fingerprints = set()
-    for scopes in ("ab", "ba", "aa"):
-        moved = [d._replace(scope=scope) for d, scope in zip(documents, scopes, strict=True)]
-        fingerprints.add(survey(scoped_frame(spark, moved).withColumnRenamed("id", "key")).contents)
-    assert len(fingerprints) == 3
 
 
 def test_a_scope_may_have_any_type(spark: SparkSession, db: ts.Database) -> None:

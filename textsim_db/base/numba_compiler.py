@@ -15,7 +15,6 @@ import platform
 import re
 import signal
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -98,7 +97,7 @@ def _compiled(function: Function, **options: bool) -> Function:
 
 def _compile_once(compile_: Callable[[Any], Any], kernel_cache: _Cache, signature: Any) -> Any:
     """Load or compile a kernel; let other processes wait for the result instead of compiling it too."""
-    with global_compiler_lock, announcer.timed():
+    with global_compiler_lock:
         try:
             return compile_(signature)
         finally:
@@ -160,7 +159,8 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         cached = self._load(sig, target_context)
         if cached is None and self._is_locked():
             cached = self._load(sig, target_context)
-        announcer.looked_up(cached is not None)
+        if cached is None:
+            _announce()
         return cached
 
     def unlock(self) -> None:
@@ -211,7 +211,7 @@ def _lock_file(folder: str) -> int:
     )
 
 
-_has_warned = False
+_has_warned = _is_announced = False
 
 
 def _do_nothing() -> None:
@@ -224,70 +224,23 @@ _after_each: Callable[[], None] = _do_nothing
 @contextmanager
 def watch_compiler(after_each: Callable[[], None]) -> Iterator[None]:
     """Call a function after each kernel that this process compiles meanwhile, and announce none."""
-    global _after_each
-    _after_each, announcer.is_watched = after_each, True
+    global _after_each, _is_announced
+    _after_each, was_announced, _is_announced = after_each, _is_announced, True
     try:
         yield
     finally:
-        _after_each, announcer.is_watched = _do_nothing, False
+        _after_each, _is_announced = _do_nothing, was_announced
 
 
-class Announcer:
-    """Logs that kernels are compiled, so that nobody waits half a minute without a word.
+def _announce() -> None:
+    """Log once that kernels are compiled, so that nobody waits half a minute without a word.
 
-    Every use of a corpus begins with the same kernel. If that kernel is not cached, most are not, so the
-    first line comes at once. Otherwise it comes when the process has compiled for some seconds. The
-    lines are warnings, because Python prints those of a program that configures no logging.
+    The line is a warning, because Python prints those of a program that configures no logging.
     """
-
-    patience = 2.0
-    """Seconds of compilation before the first line, if the first kernel is cached."""
-    interval = 30.0
-    """Seconds of compilation between two lines."""
-
-    def __init__(self) -> None:
-        self.is_watched = False
-        self._is_first = True
-        self._kernels = 0
-        self._seconds = 0.0
-        """The time that compiled kernels took."""
-        self._start = 0.0
-        self._depth = 0
-        self._next: float | None = None
-        """The seconds of compilation at which the next line is due; None before the first line."""
-
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Measure the compilation of a kernel, with those that it calls."""
-        if not self._depth:
-            self._start = time.monotonic()
-        self._depth += 1
-        try:
-            yield
-        finally:
-            self._depth -= 1
-            if not self._depth:
-                self._seconds += time.monotonic() - self._start
-
-    def looked_up(self, is_cached: bool) -> None:
-        """Note that a kernel was looked up in the cache, and is compiled now if it is not there."""
-        is_first, self._is_first = self._is_first, False
-        if is_cached or _has_warned or self.is_watched:
-            return
-        self._kernels += 1
-        seconds = self._seconds + (time.monotonic() - self._start if self._depth else 0)
-        if self._next is None:
-            if is_first or seconds > self.patience:
-                self._next = self.interval
-                log.warning(
-                    "compiling once for this installation; textsim warm compiles all kernels"
-                )
-        elif seconds >= self._next:
-            self._next = seconds + self.interval
-            log.warning("still compiling: %d kernels in %.0f s", self._kernels, seconds)
-
-
-announcer = Announcer()
+    global _is_announced
+    if not (_is_announced or _has_warned):
+        log.warning("compiling once for this installation; textsim warm compiles all kernels")
+    _is_announced = True
 
 
 def _warn_once(reason: str) -> None:

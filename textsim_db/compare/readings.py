@@ -11,7 +11,7 @@ from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import MAX_QUOTATION, CorpusConfig
 from textsim_db.sketch.sketch_texts import places_of_words
 from textsim_db.text.distinctions import symbols
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 
 _ELLIPSES = r"\.{3,}|…|\. \. \."
 _CUTS = [re.compile(cuts) for cuts in (_ELLIPSES, _ELLIPSES + r"|\[[^][]*\]")]

@@ -38,7 +38,7 @@ from textsim_db.settings.named_values import (
     check_linkage,
 )
 from textsim_db.sync import pending_log, upkeep
-from textsim_db.text.keys import Key, Scope
+from textsim_db.text.storable import Key, Scope
 
 if TYPE_CHECKING:
     from textsim_db.measures.explanation import PairDifferences

@@ -20,7 +20,7 @@ from textsim_db.results import AddReport, Answer, DoubtfulPair, Judgement, Rejec
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_flag, check_raised, several_items
 from textsim_db.settings.named_values import VerdictName
-from textsim_db.text.keys import Key, Scope, possible_key
+from textsim_db.text.storable import Key, Scope, possible_key
 from textsim_db.write import judge_pairs, remove_documents
 from textsim_db.write.input_batches import Documents, stream_documents
 from textsim_db.write.judge_pairs import TextHashes

@@ -10,7 +10,7 @@ from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_flag, check_threshold
 from textsim_db.sync import sources
 from textsim_db.sync.sources import TableName
-from textsim_db.text.keys import Key
+from textsim_db.text.storable import Key
 
 
 class MergeMethods(CheckedArguments):

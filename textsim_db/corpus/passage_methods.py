@@ -18,8 +18,7 @@ from textsim_db.results import (
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import MAX_GAP, MIN_QUOTATION
-from textsim_db.text.keys import Key, Scope
-from textsim_db.text.storable_text import wrong_value
+from textsim_db.text.storable import Key, Scope, wrong_value
 from textsim_db.write.input_batches import Documents, stream_documents
 
 
@@ -141,10 +140,10 @@ class PassageMethods(CheckedArguments):
             'the city COUNCIL approved the new budget'
         """
         from textsim_db.read import find_passages
-        from textsim_db.sync import shown_texts
+        from textsim_db.sync import read_source
 
         if text is None:
-            text = self._current.call(shown_texts.original_text, passage.key)
+            text = self._current.call(read_source.original_text, passage.key)
         return self._current.call(find_passages.characters, text, passage)
 
     def quote(

@@ -23,7 +23,7 @@ from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count, check_flag, check_threshold
 from textsim_db.sketch import cost_of_bands
 from textsim_db.sync import pending_log
-from textsim_db.text.keys import Scope
+from textsim_db.text.storable import Scope
 
 if TYPE_CHECKING:
     from textsim_db.sketch.cost_of_bands import Option

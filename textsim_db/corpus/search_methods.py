@@ -21,7 +21,7 @@ from textsim_db.settings.check_values import (
     several_items,
 )
 from textsim_db.settings.named_values import MeasureName
-from textsim_db.text.keys import Key, Scope
+from textsim_db.text.storable import Key, Scope
 
 if TYPE_CHECKING:
     from textsim_db.measures.explanation import Explanation, Side

@@ -19,7 +19,7 @@ from textsim_db.settings.corpus_settings import CHANGEABLE, Settings
 from textsim_db.settings.named_values import Existing, ExistingName, ModeName
 from textsim_db.sync import sources
 from textsim_db.sync.sources import ColumnName, TableName, names_of
-from textsim_db.text.keys import Key, Scope, possible_keys
+from textsim_db.text.storable import Key, Scope, possible_keys
 
 
 class TableMethods(CheckedArguments):
@@ -51,7 +51,7 @@ class TableMethods(CheckedArguments):
             key: the key column, by name or as a column. It must be unique and of an integer type,
                 uuid, text, varchar, date, timestamp or timestamptz.
             text: the column with the texts, by name or as a column.
-            mode: with `"queue"` a worker indexes changes after their commit; see Database.worker(). With
+            mode: with `"queue"` a worker indexes changes after their commit. With
                 `"inline"` the transaction that writes a row also indexes it. By default `"queue"`; a
                 unique corpus takes only `"inline"`, which is its default.
             progress: True shows a bar; a function is called with the number of rows indexed so far.
@@ -89,7 +89,7 @@ class TableMethods(CheckedArguments):
             >>> corpus.attach("article", key="id", text="body")
             ChangeReport(added=1, replaced=0, removed=0, unchanged=0, ...)
         """
-        from textsim_db.sync import attach_and_index
+        from textsim_db.sync import reconcile
 
         if key is not None and key_columns is not None:
             raise ConfigurationError("key and key_columns are both given; leave one of them out")
@@ -100,7 +100,7 @@ class TableMethods(CheckedArguments):
         rules = sources.AttachRules(mode, existing, row_filter, replace)
         with showing(progress, "indexing", "rows") as show:
             changes = self._current.loaded().call_once(
-                attach_and_index.attach_and_index, names, rules, show
+                reconcile.attach_and_index, names, rules, show
             )
         self._current.load()  # it may have learned its common shingles
         return changes

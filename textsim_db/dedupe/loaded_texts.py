@@ -8,13 +8,12 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.base.free_memory import free_memory
 from textsim_db.base.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel
 from textsim_db.base.run_ahead import ahead
 from textsim_db.cluster.loaded_documents import LoadedDocuments, rows_of
@@ -131,7 +130,7 @@ class LoadedTexts:
         missed = config.many_missed()
         if missed is not None:
             log.warning("%s", missed)
-        bound = MemoryBound(free_memory() // 2 if memory is None else memory)
+        bound = MemoryBound(_free_memory() // 2 if memory is None else memory)
         self.config = config
         self._for_merges = for_merges
         self._words = _Words()
@@ -335,3 +334,14 @@ class _Words:
             missing = np.flatnonzero(ids == 0)
             ids[missing] = self._cache.find(tokens.take(missing))
         return ids
+
+
+def _free_memory() -> int:
+    """Return the bytes of memory that are free, or that files in the cache give back."""
+    free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, StopIteration), open("/proc/meminfo") as file:
+        free = 1024 * int(next(line for line in file if "MemAvailable" in line).split()[1])
+    # A container may have less; without a limit the file says "max".
+    with suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max") as file:
+        free = min(free, int(file.read()))
+    return free

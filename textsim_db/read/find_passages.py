@@ -60,7 +60,7 @@ from textsim_db.sketch.fingerprints import (
 )
 from textsim_db.sketch.ragged import Parts, Ragged, in_parts, part_only
 from textsim_db.sketch.sketch_texts import places_of_units, tokens_without
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.tokens import tokens_of
 from textsim_db.text.utf8 import Tokens
 

@@ -23,7 +23,7 @@ from textsim_db.review.rendering import render
 from textsim_db.review.side_by_side import begin_of, compare_texts
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.sketch_texts import tokens_without
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

@@ -1,23 +1,25 @@
-"""textsim worker: a worker as a process of its own."""
+"""textsim worker and mcp: processes that run until somebody stops them."""
 
 from __future__ import annotations
 
 import logging
 import os
+import secrets
 import signal
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from textsim_db.cli import options
 from textsim_db.cli.logs import configure
-from textsim_db.cli.messages import json_option, print_object
+from textsim_db.cli.messages import explain, json_option, print_message, print_object
 from textsim_db.cli.opening import connect
 from textsim_db.cli.progress_lines import WorkLog, counts, log
+from textsim_db.errors import ConfigurationError, CorpusNotFound, shown
 from textsim_db.sync.worker_state import EXPIRE_AFTER_SECONDS, LEASE_SECONDS, POLL_SECONDS
 
 if TYPE_CHECKING:
@@ -25,59 +27,21 @@ if TYPE_CHECKING:
     from textsim_db.results import ChangeReport
     from textsim_db.sync.worker import Worker
 
-
 _GRACE_SECONDS, _RELEASE_SECONDS = 7.0, 1.0
 """Longer than the worker's own grace; together less than the 10 s after which containers get SIGKILL."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 def worker(
-    once: Annotated[
-        bool,
-        typer.Option(
-            "--once",
-            help="End when no change is pending; exit status 1 while documents are set aside, a table "
-            "cannot be indexed, or another worker has claimed the rest.",
-        ),
-    ] = False,
-    poll: Annotated[
-        float,
-        options.number_option(
-            "The longest pause between two polls; after a change it polls sooner.", "SECONDS"
-        ),
-    ] = POLL_SECONDS,
-    lease: Annotated[
-        float,
-        options.number_option(
-            "If a worker dies, another worker takes over its batch after this time.", "SECONDS"
-        ),
-    ] = LEASE_SECONDS,
-    expire_after: Annotated[
-        float,
-        options.number_option(
-            "Remove a document this long after a worker has seen that its time is over; 0: at once.",
-            "SECONDS",
-        ),
-    ] = EXPIRE_AFTER_SECONDS,
-    metrics_port: Annotated[
-        int | None,
-        options.whole_number_option(
-            "Serve /metrics for Prometheus, and the probes /healthz and /readyz, on this port; 0 is any "
-            "free port."
-        ),
-    ] = None,
-    metrics_host: Annotated[
-        str,
-        typer.Option(
-            "--metrics-host",
-            metavar="ADDRESS",
-            help="Serve them on this address; 0.0.0.0 is every address of the machine.",
-        ),
-    ] = "127.0.0.1",
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")
-    ] = False,
-    database_url: options.DatabaseUrl = None,
+    *,
+    once: bool = False,
+    poll: float = POLL_SECONDS,
+    lease: float = LEASE_SECONDS,
+    expire_after: float = EXPIRE_AFTER_SECONDS,
+    metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
+    quiet: bool = False,
+    database_url: str | None = None,
 ) -> None:
     """Index the changes of attached tables, until SIGTERM or Ctrl-C.
 
@@ -88,6 +52,18 @@ def worker(
     With --metrics-port, /readyz answers 503 while the worker indexes no changes, for example because the
     database cannot be reached. /healthz answers 503 if a step has lasted for over ten minutes: then the
     worker should be started again.
+
+    Args:
+        once: End when no change is pending; exit status 1 while documents are set aside, a table cannot
+            be indexed, or another worker has claimed the rest.
+        poll (SECONDS): The longest pause between two polls; after a change it polls sooner.
+        lease (SECONDS): If a worker dies, another worker takes over its batch after this time.
+        expire_after (SECONDS): Remove a document this long after a worker has seen that its time is
+            over; 0: at once.
+        metrics_port: Serve /metrics for Prometheus, and the probes /healthz and /readyz, on this port;
+            0 is any free port.
+        metrics_host (ADDRESS): Serve them on this address; 0.0.0.0 is every address of the machine.
+        quiet: Print warnings and errors only.
 
     Examples:
     - `textsim worker`
@@ -126,7 +102,6 @@ def _metrics_served(db: Database, indexer: Worker, host: str, port: int | None) 
     if port is None:
         yield
         return
-    options.check_port(port, "--metrics-port")
     with options.needs_extra("prometheus", "the metrics need the package prometheus-client"):
         from textsim_db.cli import serve_metrics
     probes = {"/healthz": indexer.why_stuck, "/readyz": indexer.why_not_ready}
@@ -192,3 +167,66 @@ def _end_process(indexer: Worker, numbers: socket.socket, ended: threading.Event
         cancel.start()
         cancel.join(_RELEASE_SECONDS)
         os._exit(0)
+
+
+TOKEN_VARIABLE = "TEXTSIM_MCP_TOKEN"  # noqa: S105 - the name of a variable
+_SHORTEST_TOKEN = 16
+
+
+def mcp(
+    corpus: str,
+    /,
+    *,
+    scope: str | None = None,
+    write: bool = False,
+    http: int | None = None,
+    database_url: str | None = None,
+) -> None:
+    """Let a model search a corpus, and remember texts in it, by tools of the Model Context Protocol.
+
+    The tools are check_before_write, search, passages, verify_quote, compare, doubtful and status; with
+    --write also remember, judge and forget. They see one scope, which no argument of theirs changes.
+    Over HTTP each request needs a token: that of TEXTSIM_MCP_TOKEN, or a new one, which is printed once.
+
+    Args:
+        scope: Search the documents of this scope only. A scoped corpus requires it.
+        write: Offer also the tools remember, judge and forget.
+        http: Serve over HTTP on this port of this machine; 0 is any free port. Default: over standard
+            input and output.
+
+    Examples:
+    - `textsim mcp notes --scope anna --write`
+    - `textsim mcp news --http 8080`
+
+    """
+    with options.needs_extra("mcp", "the tools need the package mcp"):
+        from textsim_db.mcp.tool_server import ToolServer
+        from textsim_db.mcp.tools import CorpusTools
+
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    if http is not None and token and (len(token) < _SHORTEST_TOKEN or not token.isascii()):
+        raise ConfigurationError(
+            f"{TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} characters of ASCII"
+        )
+    if scope is not None and not scope.strip():
+        raise ConfigurationError(
+            "--scope is empty; all who do so would share one memory: name a user"
+        )
+    with connect(database_url, is_brief=False) as db:
+        try:
+            opened = db.corpus(corpus)
+        except CorpusNotFound as error:
+            error.add_note(f"to create it, run: textsim corpus create {shown(corpus)}")
+            raise
+        server = ToolServer(CorpusTools(opened, scope), write, explain)
+        if http is None:
+            server.run_on_stdio()
+            return
+        is_new, token = not token, token or secrets.token_urlsafe(32)
+
+        def show(address: str) -> None:
+            print_message(f"serving on {address}; press Ctrl-C to end")
+            if is_new:
+                print_message(f"token: {token}")
+
+        server.run_on_http(http, token, show)

@@ -1,19 +1,25 @@
-"""textsim compare: two texts by every measure, and where they differ."""
+"""textsim compare and identify: texts without a corpus."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from textsim_db.cli.messages import print_message, print_object
+from textsim_db.cli.document_commands import speed
+from textsim_db.cli.messages import Refusals, print_message, print_object
 from textsim_db.cli.opening import connect, read_one_text
-from textsim_db.cli.options import DatabaseUrl, path_option, whole_number_option
-from textsim_db.cli.output import Format, FormatOption, check_output, console, table, write
+from textsim_db.cli.output import Format, check_output, console, table, write
+from textsim_db.cli.passage_commands import storable
+from textsim_db.cli.progress_lines import counted
 from textsim_db.errors import ConfigurationError, InputError, shown
+from textsim_db.files.file_kinds import FileFormat
 from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.corpus_settings import DEFAULTS
 
@@ -27,31 +33,16 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help='A file, "-", a text, or a key.')],
-    b: Annotated[str, typer.Argument(metavar="B", help="The file, text or key to compare with A.")],
-    corpus: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A and B are keys of documents of this corpus. Default: A and B are files or texts.",
-        ),
-    ] = None,
-    shingle: Annotated[
-        str | None,
-        typer.Option(
-            metavar="word:N|char:N",
-            help=f"The unit of comparison. Default: {DEFAULTS.shingle}, or the corpus's shingle.",
-        ),
-    ] = None,
-    shingles: Annotated[
-        int,
-        whole_number_option("Show this many shingles of each list: shared, only in A, only in B."),
-    ] = 5,
-    html: Annotated[
-        str | None, path_option("Write an HTML page with both texts side by side.")
-    ] = None,
-    form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
+    a: str,
+    b: str,
+    /,
+    *,
+    corpus: str | None = None,
+    shingle: str | None = None,
+    shingles: int = 5,
+    html: str | None = None,
+    form: Format = Format.TABLE,
+    database_url: str | None = None,
 ) -> None:
     """Compare two texts by every measure, and show where they differ.
 
@@ -60,6 +51,14 @@ def compare(
     the texts as one, with [-removed-] and {+added+} words, and the measures. A warning follows if the
     texts differ only in numbers, numerals, letters, units, dates, negations, symbols or the order of
     their words: both may be worth keeping.
+
+    Args:
+        a: A file, "-", a text, or a key.
+        b: The file, text or key to compare with A.
+        corpus (NAME): A and B are keys of documents of this corpus. Default: A and B are files or texts.
+        shingle (word:N|char:N): The unit of comparison. Default: word:3, or the corpus's shingle.
+        shingles: Show this many shingles of each list: shared, only in A, only in B.
+        html (PATH): Write an HTML page with both texts side by side.
 
     Examples:
     - `textsim compare old.txt new.txt --html differences.html`
@@ -197,3 +196,80 @@ def _differences(explanation: Explanation) -> Text:
             text.append(f"{{+{_printable(b.rstrip())}+}}", "green")
         text.append((a or b)[len((a or b).rstrip()) :])
     return text
+
+
+_NAMED_AT_ONCE = 1000
+
+
+def identify(
+    files: list[str],
+    /,
+    *,
+    form_of_files: FileFormat,
+    glob: str = "*",
+    key_columns: list[str] | None = None,
+    text: str = "text",
+    form: Format = Format.TABLE,
+) -> None:
+    """Name the languages of texts, the most probable first.
+
+    A plain text file is one text, with its path as the key. A row has the key, the code of a language
+    (ISO 639), and its confidence: the probability that a part of the text, chosen at random, is in this
+    language. A text of several languages has several rows. If a text is too short to say, its row has
+    no language. The rows of JSON lines and CSV are written as they come.
+
+    Args:
+        files: Files and folders; "-" is standard input, with JSON lines.
+
+    Examples:
+    - `textsim identify letter.txt`
+    - `textsim identify letters --glob "*.txt" --format csv`
+    - `textsim identify articles.jsonl --key nr --text body --json`
+
+    """
+    from textsim_db.files.read_documents import Inputs
+
+    refusals = Refusals()
+    inputs = Inputs(files, refusals.add, form_of_files, key_columns or ["id"], text, glob=glob)
+    start = time.monotonic()
+    counts = _IdentifiedTexts()
+    texts = counted(
+        "identifying", "texts", storable(inputs, refusals), inputs, form is not Format.TABLE
+    )
+    write(("key", "language", "confidence"), counts.rows(texts), form)
+    seconds = time.monotonic() - start
+    refusals.show()
+    if refusals.count and not counts.texts:
+        raise InputError("no text could be read")
+    print_message(
+        f"{count(counts.texts, 'text')}, {counts.undetermined:,} of them without a language; "
+        f"{seconds:.1f} s{speed(counts.texts, seconds)}",
+        texts=counts.texts,
+        undetermined=counts.undetermined,
+    )
+    if refusals.count:
+        raise typer.Exit(1)
+
+
+class _IdentifiedTexts:
+    """How many texts there are, and how many of them are too short to say."""
+
+    def __init__(self) -> None:
+        self.texts = self.undetermined = 0
+
+    def rows(
+        self, documents: Iterable[tuple[str, str]]
+    ) -> Iterator[tuple[str, str | None, float | None]]:
+        """Yield a row for each language of each document."""
+        from textsim_db.text.languages import identify_languages
+
+        remaining = iter(documents)
+        while batch := list(islice(remaining, _NAMED_AT_ONCE)):
+            found = identify_languages(text for _, text in batch)
+            for (key, _), languages in zip(batch, found, strict=True):
+                self.texts += 1
+                self.undetermined += not languages
+                for language in languages:
+                    yield key, *language
+                if not languages:
+                    yield key, None, None
