@@ -341,7 +341,7 @@ class CorpusTools:
     def _fitted(self, answer: JsonObject, text: str, most: int) -> str:
         """Return the outcome of a write, with the nearest text of a new one, and advice about a twin."""
         differing = [any(row.get("differs", {}).values()) for row in answer["matches"]]
-        if answer["outcome"] is Outcome.TWIN and any(differing) and "note" not in answer:
+        if answer["outcome"] is Outcome.TWIN and any(differing) and not answer.get("note"):
             answer["otherwise"] = _OTHERWISE
         if answer["outcome"] is not Outcome.NEW:
             return fitted(answer, "matches", most)
