@@ -6,13 +6,13 @@ from textsim_db.dedupe.compare_texts import (
     clusters as clusters,
     distinct as distinct,
     pairs as pairs,
+    split as split,
 )
 from textsim_db.dedupe.dedupe_frame import (
     FrameReport as FrameReport,
     RemovedRow as RemovedRow,
     dedupe_frame as dedupe_frame,
 )
-from textsim_db.dedupe.split_texts import split as split
 from textsim_db.errors import (
     ConfigurationError as ConfigurationError,
     CorpusBusy as CorpusBusy,

@@ -379,7 +379,7 @@ BEGIN
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 
--- The regions of one document: its runs, joined by gaps of at most gap words of both sides. textsim_db.compare.regions
+-- The regions of one document: its runs, joined by gaps of at most gap words of both sides. textsim_db.compare.shared_runs
 -- does the same. a, b: the units of the text and of the document.
 CREATE OR REPLACE FUNCTION textsim._regions_of(a text[], b text[], runs jsonb, gap integer)
 RETURNS TABLE (

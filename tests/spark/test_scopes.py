@@ -16,7 +16,7 @@ from tests.support.scopes import THRESHOLD, Document, random_documents, true_pai
 from tests.support.spark import rows
 from tests.support.spark_stages import find, results
 from textsim_db.cluster import split_large_buckets
-from textsim_db.compare import pair_counts
+from textsim_db.compare import packed_pairs
 from textsim_db.results import AddReport
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.spark import find_candidates, read, stage_2_edges, stage_3_results, write
@@ -40,7 +40,7 @@ def test_large_buckets_and_copies_stay_in_their_scope(
     monkeypatch.setattr(split_large_buckets, "MOST_MET", 0)
     monkeypatch.setattr(stage_2_edges, "LARGEST_COUNTED", rng.choice((2, 64)))
     monkeypatch.setattr(stage_2_edges, "PARTITION_DOCUMENTS", rng.choice((20, 1000)))
-    monkeypatch.setattr(pair_counts, "PAIRS_AT_ONCE", rng.choice((3, 10_000)))
+    monkeypatch.setattr(packed_pairs, "PAIRS_AT_ONCE", rng.choice((3, 10_000)))
     config = CorpusSettings("word:2", THRESHOLD, recall, scoped=True).complete()
     documents = random_documents(rng.randrange(2**32), 400)
     candidates = find(documents, config, rng.choice((1, 7)))

@@ -285,7 +285,7 @@ def _split_files(
 
     A record that cannot be compared may be similar to any other one, so it is left out.
     """
-    from textsim_db.dedupe.split_texts import split_documents
+    from textsim_db.dedupe.compare_texts import split_documents
 
     start = time.monotonic()
     records = texts.records

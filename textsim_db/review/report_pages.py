@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from textsim_db.dedupe.against_corpora import form_in
 from textsim_db.dedupe.removal_summary import (
     TENTHS,
     AnyDocument,
@@ -15,7 +16,6 @@ from textsim_db.dedupe.removal_summary import (
     tenth_of,
 )
 from textsim_db.dedupe.removals import Deduplication, Rule
-from textsim_db.dedupe.stored_matches import form_in
 from textsim_db.errors import shown
 from textsim_db.measures.explanation import Explanation, measure_rows, warning
 from textsim_db.measures.word_diff import ShownText
