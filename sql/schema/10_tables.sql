@@ -213,12 +213,14 @@ CREATE TABLE IF NOT EXISTS textsim.document (
     -- the hash of the words that the guards of the corpus count; documents with different guards are never merged.
     -- NULL without guards
     guard bigint,
-    word_ids integer[],  -- ids of the words of the normal form, in order; NULL until a worker has given all words ids
+    -- ids of the words of the normal form, in order; NULL until a worker has given all words ids, and in a corpus of
+    -- characters
+    word_ids integer[],
     -- num_hashes values of 16 bits, or in an exact corpus integer[], the low 32 bits of the smallest shingle
     -- values; empty for a text without words
     signature smallint[] NOT NULL,
     fingerprints integer[],  -- the distinct fingerprints, in order; NULL in a corpus without passages
-    normal_form text,  -- the normal form while word_ids is NULL
+    normal_form text,  -- the normal form if word_ids is NULL
     counted_keys bigint[],  -- the records of cluster_size without the document, by the hashes that their keys have as scopes
     rejected text,  -- why the document was rejected: it only keeps its twins out, and counts nowhere else; or NULL
     -- Exactly one of the two columns holds the words of the document.

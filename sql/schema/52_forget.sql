@@ -159,7 +159,7 @@ END $$;
 COMMENT ON FUNCTION textsim.forget(text, text[], text, boolean, boolean)
     IS 'Removes documents, with the judgements, notes, merged rows, events and log entries that have their keys, and returns how many '
     'of each. Give keys; or scope, for all documents of a scope; or all_removed, for all keys that have no document any '
-    'more; or all_expired, for these and all expired documents. The words of the documents stay in the dictionary of '
+    'more; or all_expired, for these and all expired documents. The words of the documents stay in the files of '
     'the corpus until it is rebuilt: textsim.forgotten has a row for each request that waits for that. textsim forget, '
     'and Corpus.forget() in Python, rebuild it at once. Raises an error if a row with one of the keys still stands in '
     'an attached table.';

@@ -1,6 +1,6 @@
 -- A step holds only what CREATE OR REPLACE cannot do: ALTER, DROP, UPDATE. The files of sql/schema run after the last one.
 
-SELECT textsim._begin_step('document', 'cluster_event');
+SELECT textsim._begin_step('document', 'word', 'node', 'cluster_event');
 
 -- Tracked clusters have linkage kept only. The next update computes those of another linkage anew, with their ids.
 DO $do$
@@ -66,6 +66,34 @@ BEGIN
         EXECUTE format('ALTER TABLE textsim.%I ADD COLUMN counted_keys bigint[], ADD COLUMN rejected text',
             'document_' || number);
     END LOOP;
+END $$;
+
+-- A corpus of characters stores the normal forms of its documents, and no word ids. Triggers would compare the forms of
+-- all documents with those before, which are equal.
+DO $$
+DECLARE
+    number integer;
+BEGIN
+    FOR number IN SELECT c.id FROM textsim.corpus c WHERE c.unit = 'char' LOOP
+        IF to_regclass('textsim.node_' || number) IS NOT NULL THEN
+            EXECUTE format(
+                'UPDATE textsim.%I n '
+                'SET words_hash = textsim._words_hash(NULL, textsim._normal_form_of_%s(d.word_ids), d.part) '
+                'FROM textsim.%I d '
+                'WHERE d.id = n.document_id AND n.words_hash = textsim._words_hash(d.word_ids, NULL, d.part)',
+                'node_' || number, number, 'document_' || number);
+        END IF;
+        EXECUTE format('ALTER TABLE textsim.%I DISABLE TRIGGER USER', 'document_' || number);
+        EXECUTE format(
+            'UPDATE textsim.%1$I SET normal_form = textsim._normal_form_of_%2$s(word_ids), word_ids = NULL '
+            'WHERE word_ids IS NOT NULL', 'document_' || number, number);
+        EXECUTE format(
+            'ALTER TABLE textsim.%I ENABLE TRIGGER USER, '
+            'ADD CONSTRAINT document_no_word_ids CHECK (word_ids IS NULL)', 'document_' || number);
+        EXECUTE format('TRUNCATE textsim.%I', 'word_' || number);
+    END LOOP;
+    DELETE FROM textsim.pending p USING textsim.corpus c
+    WHERE c.id = p.corpus_id AND p.kind = 'words' AND c.unit = 'char' AND c.language IS NULL;
 END $$;
 
 

@@ -46,44 +46,6 @@ def texts(rng: random.Random, count: int) -> list[str]:
     return made
 
 
-@pytest.mark.parametrize("scoped", [False, True])
-def test_the_result_is_that_of_old_and_new_records_together(
-    textsim: Textsim, db: ts.Database, rng: random.Random, scoped: bool
-) -> None:
-    """The old records are without duplicates, and come first."""
-    options = ("--shingle", "word:1", "--threshold", "0.6", "--recall", "1")
-    user = ("--scope", "user") if scoped else ()
-    both = enumerate(texts(rng, 240))
-    records = [{"id": str(n), "text": text, "user": rng.choice("ab")} for n, text in both]
-    write("all.jsonl", records)
-    write("old.jsonl", records[:120])
-    textsim("dedupe", "old.jsonl", "-o", "kept.jsonl", *options, *user)
-    kept = read("kept.jsonl")
-    write("both.jsonl", kept + records[120:])
-    textsim("dedupe", "both.jsonl", "-o", "expected.jsonl", *options, *user)
-    textsim("index", "known", "kept.jsonl", "--create", *options, *user)
-    write("new.jsonl", records[120:])
-    before = len(db.corpus("known"))
-    arguments = ("-o", "out.jsonl", "--report", "report.jsonl", "--against", "known")
-    result = textsim("dedupe", "new.jsonl", *arguments, *user)
-    assert read("out.jsonl") == read("expected.jsonl")[len(kept) :]
-    assert len(db.corpus("known")) == before
-    report = read("report.jsonl")
-    removed = [record for cluster in report for record in cluster["removed"]]
-    assert len(removed) == 120 - len(read("out.jsonl"))
-    known = {cluster["kept"]["key"] for cluster in report if "corpus" in cluster["kept"]}
-    assert known <= {record["id"] for record in kept}
-    assert "removed that match a corpus" in result.stderr
-    result = textsim("dedupe", "new.jsonl", *arguments, *user, "--add")
-    assert read("out.jsonl") == read("expected.jsonl")[len(kept) :]
-    assert len(db.corpus("known")) == before + len(read("out.jsonl"))
-    assert f"{len(read('out.jsonl'))} added" in result.stderr
-    result = textsim("dedupe", "new.jsonl", *arguments, *user, "--add")
-    assert "out.jsonl.added has the result of an earlier run" in result.stderr
-    assert read("out.jsonl") == read("expected.jsonl")[len(kept) :]
-    assert db.corpus("known").check() == []
-
-
 @pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
 def test_a_file_stands_as_a_corpus_of_its_records(
     textsim: Textsim, rng: random.Random, linkage: str

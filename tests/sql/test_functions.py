@@ -101,7 +101,6 @@ CHANGES = {
 }
 
 
-@pytest.mark.both_servers
 def test_a_null_argument_of_a_change_is_refused(connection: Connection) -> None:
     """A change that silently does nothing, or something else, is worse than an error."""
     connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
@@ -136,7 +135,6 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
         shared_db.drop_corpus(name)
 
 
-@pytest.mark.both_servers
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -60,6 +60,10 @@ KEEP_OWNER: Final[LiteralString] = (
 
 UNEXPIRED: Final[LiteralString] = " AND (d.expires_at IS NULL OR d.expires_at > pg_catalog.now())"
 NOT_REJECTED: Final[LiteralString] = " AND d.rejected IS NULL"
+WORDS_WAIT: Final = "d.word_ids IS NULL"
+LANGUAGE_WAITS: Final = "d.language IS NULL"
+NOTHING_WAITS: Final = "false"
+"""The conditions {waits} of StoredCorpus.statement()."""
 
 
 def _common(condition: LiteralString) -> LiteralString:

@@ -63,9 +63,9 @@ class StoredCorpus:
 
         {alive} becomes a condition to append: the document d has not expired, and was not rejected.
         {unexpired} is the first half, which writers of a unique corpus have. Both are empty where they
-        are not needed.
+        are not needed. {waits} becomes textsim._waits().
         """
-        return named(text, self.id, self.unexpired, self.alive)
+        return named(text, self.id, self.unexpired, self.alive, self._waits)
 
     @property
     def unexpired(self) -> LiteralString:
@@ -75,6 +75,14 @@ class StoredCorpus:
     def alive(self) -> LiteralString:
         return self.unexpired + (statements.NOT_REJECTED if self.config.is_unique else "")
 
+    @property
+    def _waits(self) -> LiteralString:
+        if self.config.has_dictionary:
+            return statements.WORDS_WAIT
+        return (
+            statements.NOTHING_WAITS if self.config.language is None else statements.LANGUAGE_WAITS
+        )
+
     def label(self, what: str) -> str:
         """Return the name for a cursor; pg_stat_activity shows only its name."""
         return f"textsim-db: {what} of corpus {self.id}"
@@ -82,7 +90,11 @@ class StoredCorpus:
 
 @lru_cache(maxsize=1024)
 def named(
-    text: LiteralString, corpus_id: int, unexpired: LiteralString = "", alive: LiteralString = ""
+    text: LiteralString,
+    corpus_id: int,
+    unexpired: LiteralString = "",
+    alive: LiteralString = "",
+    waits: LiteralString = statements.NOTHING_WAITS,
 ) -> str:
     """Return SQL as StoredCorpus.statement() does."""
     return (
@@ -102,6 +114,7 @@ def named(
             passage_index=sql.Identifier(f"passage_{corpus_id}_fingerprint"),
             unexpired=sql.SQL(unexpired),
             alive=sql.SQL(alive),
+            waits=sql.SQL(waits),
         )
         .as_string(None)
     )

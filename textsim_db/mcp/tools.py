@@ -335,7 +335,7 @@ class CorpusTools:
         report = self._corpus.forget(keys, later=True)
         answer: JsonObject = {"documents": report.documents, "judgements": report.judgements}
         if report.has_words:
-            answer["note"] = "the words stay in the dictionary until the next textsim rebuild"
+            answer["note"] = "the words stay on disk until the next textsim rebuild"
         return fitted(answer, "", 4_000)
 
     def _fitted(self, answer: JsonObject, text: str, most: int) -> str:

@@ -117,15 +117,11 @@ OF_LANGUAGE: Final[LiteralString] = " AND d.language = %s"
 OF_PART: Final[LiteralString] = " AND d.part = %s"
 """Limit the statements above to the documents of one language, or of one part."""
 
-COMPARES_ALL: Final[LiteralString] = "SELECT textsim._compares_all({id}, textsim._part(%s))"
+COMPARES_ALL: Final[LiteralString] = "SELECT textsim._compares_all({id}, textsim._part(%s), false)"
 NEAREST_CANDIDATES: Final[LiteralString] = f"""
 /* textsim-db: documents of corpus {{id}} that may be nearest */
-SELECT {TO_COMPARE}, k.most_similar
-FROM (
-    SELECT n.key, n.most_similar
-    FROM textsim._candidates_{{id}}(%s, %s, NULL, NULL, %s, %s, NULL, NULL) n
-    ORDER BY n.most_similar DESC LIMIT %s
-) k
+SELECT {TO_COMPARE}
+FROM textsim._candidates_{{id}}(%s, %s, NULL, NULL, %s, %s, NULL, NULL, most => %s) k
 JOIN {{document}} d ON d.key = k.key
 """
 

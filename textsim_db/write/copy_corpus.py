@@ -103,7 +103,7 @@ class OldRow(NamedTuple):
     source_id: int | None
     word_ids: bytes | None
     normal_form: str | None
-    language: str
+    language: str | None
     scope: str | None
     expires_at: bytes | None
     """In the format of timestamptz_send; None: never."""
@@ -209,7 +209,7 @@ class CorpusCopier:
         sketches = sketch_tokens(tokens, self.new.config, parts_of_scopes(scopes))
         languages = None
         if self.new.config.language is not None:
-            languages = [row.language for row in rows]
+            languages = [row.language or "" for row in rows]
         keys = [row.key for row in rows]
         does_expire = self.new.config.keep_for is not None
         expiries = [row.expires_at for row in rows] if does_expire else None
@@ -229,7 +229,7 @@ class CorpusCopier:
         new, is_there = self._ids.find(old)
         new[~is_there] = write_batch.next_ids(cursor, self.new, int(np.count_nonzero(~is_there)))
         sources = [NO_SOURCE if row.source_id is None else row.source_id for row in rows]
-        is_waiting = np.array([row.normal_form is not None for row in rows], np.bool_)
+        is_waiting = np.array([self._must_wait(copy, i) for i in range(len(rows))], np.bool_)
         complete, ids = np.flatnonzero(~is_waiting), new.astype(np.int64)
         source_ids = np.array(sources, np.int64)[complete]
         write_batch.insert(cursor, self.new, batch, complete, ids[complete], source_ids)
@@ -248,6 +248,16 @@ class CorpusCopier:
         ]
         write_batch.set_cluster_sizes(cursor, self.new, sizes, counted)
         return NewIds(old[~is_there], new[~is_there])
+
+    def _must_wait(self, copy: Copy, i: int) -> bool:
+        """Say whether a worker must still give the words of a document ids in the new corpus."""
+        row, word_ids = copy.rows[i], copy.batch.words_of(i)
+        if word_ids is None or row.normal_form is None:
+            return False
+        if self._old.config.has_dictionary:
+            return True
+        has_language = self._old.config.language is None or row.language is not None
+        return not has_language or not word_ids.all()  # a word may have the hash of another word
 
     def _write_waiting(
         self, cursor: Cursor, copy: Copy, numbers: Int64Array, ids: Int64Array

@@ -231,8 +231,13 @@ def _kept_out(store: Store, matches: list[Match]) -> Answer:
 
 
 def with_word_ids(batch: Batch, store: Store) -> Batch:
-    """Return a batch with its word ids; words that are missing in the dictionary are added to it."""
+    """Return a batch with its word ids; words that are missing in the dictionary are added to it.
+
+    A corpus of characters has no dictionary.
+    """
     word_ids = store.dictionary.ensure(batch.sketches.tokens)
+    if word_ids is None:
+        return batch
     hidden = np.flatnonzero(word_ids == 0)
     if len(hidden):
         return with_word_ids(without_words(batch, hidden, store.corpus.config), store)

@@ -30,7 +30,7 @@ SELECT pg_catalog.array_send(ARRAY(
     SELECT pg_catalog.nextval({sequence_name}) FROM pg_catalog.generate_series(1, %s)))
 """
 UPDATE_DOCUMENT: Final[LiteralString] = """
-UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, fingerprints = %b::integer[],
+UPDATE {document} SET word_ids = %b, normal_form = %b, signature = %b, fingerprints = %b::integer[],
     shingle_count = %b, language = %b, scope = %b, guard = %b, expires_at = %b,
     source_id = coalesce(%b::integer, source_id), forced = forced AND %b, cluster_size = NULL
 WHERE id = %b
@@ -72,8 +72,8 @@ WHERE b.bucket = gone.bucket AND b.document_id = gone.document_id
 COPY_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: load documents of corpus {id} */
 COPY {document} (
-    id, key, source_id, shingle_count, language, scope, expires_at, guard, word_ids, signature,
-    fingerprints)
+    id, key, source_id, shingle_count, language, scope, expires_at, guard, word_ids, normal_form,
+    signature, fingerprints)
 FROM STDIN (FORMAT binary)
 """
 COPY_BAND_ROWS: Final[LiteralString] = """

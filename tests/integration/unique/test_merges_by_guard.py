@@ -10,7 +10,6 @@ from typing import Any
 
 import polars
 import pytest
-from psycopg import errors as pg
 from psycopg.errors import UniqueViolation
 
 import textsim_db as ts
@@ -141,26 +140,6 @@ def test_a_stop_word_that_a_guard_counts_stays(db: ts.Database, connection: Conn
     assert content.config.stop_words == ("the",)
     with pytest.raises(ts.ConfigurationError, match='leaves out the stop word "the"'):
         corpus.rebuild(guards="words", guard_words=["the"])
-
-
-def test_wrong_guards_are_refused(db: ts.Database, connection: Connection) -> None:
-    for guards, words, message in (
-        ("numbrs", (), "expected one of numbers, .*; did you mean"),
-        ("words", (), "go together"),
-        ("words", [""], "go together; set both, with at least one word"),
-        ("words", ["?!", "\u200b"], "go together; set both, with at least one word"),
-        ("numbers", ["x"], "go together"),
-    ):
-        with pytest.raises(ts.ConfigurationError, match=message):
-            db.create_corpus("c", guards=guards, guard_words=words)
-        if "go together" in message:
-            create = "SELECT textsim.create_corpus('c', guards => ARRAY[%s], guard_words => %s)"
-            with pytest.raises(pg.InvalidParameterValue, match=message):
-                connection.execute(create, [guards, list(words)])
-    with pytest.raises(ts.ConfigurationError, match="guard_fillers needs the guard"):
-        db.create_corpus("c", guards="numbers", guard_fillers="my")
-    with pytest.raises(pg.InvalidParameterValue, match="guard_fillers needs the guard"):
-        connection.execute("SELECT textsim.create_corpus('c', guard_fillers => '{my}')")
 
 
 OF_A_CORPUS = {"scoped", "passages"}
