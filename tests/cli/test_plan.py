@@ -53,14 +53,6 @@ def test_passages_are_counted(textsim: Textsim, db: ts.Database, connection: Con
     assert "passages is 3; expected 4 to 1000" in told
 
 
-def test_settings_that_no_banding_reaches_are_refused(textsim: Textsim) -> None:
-    for arguments, message in [
-        (["--threshold", "0.05"], "with 2 rows a band: use recall 1, which makes an exact corpus"),
-        (["--threshold", "0.3", "--num-hashes", "2"], "reach recall 0.95 at threshold 0.3"),
-    ]:
-        assert message in textsim("plan", *arguments, status=2).stderr
-
-
 def test_settings_are_refused_before_the_measurement(
     textsim: Textsim, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
