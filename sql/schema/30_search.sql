@@ -125,11 +125,11 @@ BEGIN
 END $$;
 
 -- The documents of a corpus that are similar to the given buckets and words, best first. threshold: NULL, any similarity
--- above 0, as nearest() returns it. of_siblings: as in _candidates_N().
+-- above 0, as nearest() returns it. of_siblings, with_rejected: as in _candidates_N().
 CREATE OR REPLACE FUNCTION textsim._search(
     c textsim.corpus, own_buckets integer[], own_values bigint[], own_form text, own_ids integer[], own_count integer,
     own_key text, threshold double precision, max_results integer, of_language text, of_part bigint,
-    of_guard bigint DEFAULT NULL, of_siblings boolean DEFAULT false)
+    of_guard bigint DEFAULT NULL, of_siblings boolean DEFAULT false, with_rejected boolean DEFAULT false)
 RETURNS TABLE (key text, similarity double precision, guard bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
@@ -168,10 +168,10 @@ BEGIN
     FOR d IN EXECUTE format(
             'SELECT k.*, ' || CASE WHEN has_numbers THEN 'k.normal_form'
                 ELSE 'coalesce(k.normal_form, textsim._normal_form_of_%1$s(k.word_ids))' END || ' AS form '
-            'FROM textsim._candidates_%1$s($1, $2, $3, $4, $5, $6, $7, $8, $9, $11) k '
-            'WHERE textsim._may_reach(k.shingle_count, $2, $10)', c.id)
+            'FROM textsim._candidates_%1$s($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $12) k '
+            'WHERE textsim._may_reach(k.shingle_count, $2, $11)', c.id)
         USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form, of_siblings,
-            least_score, max_results
+            with_rejected, least_score, max_results
     LOOP
         EXIT WHEN d.most_similar < last_score;
         IF d.form IS NULL THEN

@@ -50,13 +50,14 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
 -- come first. threshold: NULL, the documents that nearest() compares, to return as many as most. In an exact corpus some
 -- of them cannot reach its threshold: these are ordered by their likely similarity, and cut off after most and a small
 -- part. of_siblings: instead of all, some documents with other guards than of_guard, those that share the most buckets.
+-- with_rejected: for a writer, rejected documents, too.
 CREATE OR REPLACE FUNCTION textsim._candidates_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._candidates_{id}(
     own_buckets integer[], own_count integer, own_key text, threshold double precision, of_language text,
     of_part bigint, of_guard bigint, own_form text, of_siblings boolean DEFAULT false,
-    most integer DEFAULT NULL)
+    with_rejected boolean DEFAULT false, most integer DEFAULT NULL)
 RETURNS TABLE (
     key text, word_ids integer[], normal_form text, shingle_count integer, guard bigint, own_numbers integer[],
     most_similar double precision)
@@ -91,7 +92,8 @@ BEGIN
             ) d
             WHERE d.key IS DISTINCT FROM own_key{is_candidate}
                 AND (of_language IS NULL OR d.language = of_language)
-                AND (of_part IS NULL OR d.part = of_part) AND (of_guard IS NULL OR d.guard = of_guard){alive}
+                AND (of_part IS NULL OR d.part = of_part) AND (of_guard IS NULL OR d.guard = of_guard){unexpired}
+                AND (with_rejected OR d.rejected IS NULL)
         ) r{is_wanted}
         ORDER BY r.place;
 END $$;
@@ -212,7 +214,7 @@ BEGIN
             ('keep_out', CASE WHEN c.is_unique THEN $part$IF EXISTS (
         SELECT FROM textsim._candidates_{id}(
             sketched.buckets, sketched.shingle_count, document_key, c.threshold, NULL, sketched.part,
-            sketched.guard, NULL))
+            sketched.guard, NULL, with_rejected => true))
     THEN
         SELECT a.twins, a.best INTO twins, best
         FROM textsim._awaited_twins(c, document_key, form, sketched) a;
@@ -229,6 +231,7 @@ BEGIN
             ('forced', CASE WHEN c.is_unique THEN 'twins <> ''{}''' ELSE 'false' END),
             ('alive', textsim._alive(c, 'd')),
             ('is_exact', (c.bands IS NULL)::text),
+            ('unexpired', textsim._unexpired(c, 'd')),
             ('id', c.id::text)
         ) v
     LOOP

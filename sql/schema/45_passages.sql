@@ -312,7 +312,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._fingerprint_rows(c textsim.corpus) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN format('textsim.%I p', 'passage_' || c.id)
-    || CASE WHEN c.scoped OR c.keep_for IS NOT NULL THEN
+    || CASE WHEN c.scoped OR textsim._alive(c, 'd') <> '' THEN
         format(' JOIN textsim.%I d ON d.id = p.document_id', 'document_' || c.id) || textsim._alive(c, 'd')
     ELSE ' CROSS JOIN (VALUES (NULL::bigint)) d (part)' END;
 

@@ -17,6 +17,8 @@ BEGIN
         PERFORM textsim._check_expires(c.name);
     END IF;
     IF keys IS NOT NULL THEN
+        EXECUTE format('SELECT $1 || array(SELECT d.key FROM textsim.%I d WHERE d.rejected IS NOT NULL '
+            'AND textsim._key_before_rejection(d.key) = ANY ($1))', 'document_' || c.id) INTO keys USING keys;
         RETURN keys;
     END IF;
     IF to_regclass('textsim.removed_' || c.id) IS NOT NULL THEN

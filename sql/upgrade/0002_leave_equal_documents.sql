@@ -56,14 +56,15 @@ DROP TRIGGER log_changed ON textsim.judgement;
 DROP FUNCTION textsim.judgements(text);
 DROP FUNCTION textsim.judge(text, text, text, text, text, text, text, double precision);
 
--- The records that a document stands for, by their keys: those of old sizes are unknown.
-ALTER TABLE textsim.document ADD COLUMN counted_keys bigint[];
+-- The records that a document stands for, by their keys: those of old sizes are unknown. And why a document was rejected.
+ALTER TABLE textsim.document ADD COLUMN counted_keys bigint[], ADD COLUMN rejected text;
 DO $$
 DECLARE
     number integer;
 BEGIN
     FOR number IN SELECT c.id FROM textsim.corpus c LOOP
-        EXECUTE format('ALTER TABLE textsim.%I ADD COLUMN counted_keys bigint[]', 'document_' || number);
+        EXECUTE format('ALTER TABLE textsim.%I ADD COLUMN counted_keys bigint[], ADD COLUMN rejected text',
+            'document_' || number);
     END LOOP;
 END $$;
 
@@ -110,7 +111,7 @@ BEGIN
                 '_connected_nodes', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters',
                 '_touching_nodes', '_regrouped_nodes', '_complete_groups', '_nodes_after_kept', '_followers',
                 '_move_to_nodes', '_kept_groups', '_store_groups', '_update_batch', '_hashes_of', '_unsearched_nodes',
-                '_find_links', '_kept_neighbours', '_tracking_triggers', '_candidates'])
+                '_find_links', '_kept_neighbours', '_tracking_triggers', '_candidates', '_search'])
     LOOP
         EXECUTE format('DROP FUNCTION %s', function);
     END LOOP;
@@ -124,6 +125,8 @@ DROP FUNCTION textsim.candidates_of(text, text);
 DROP FUNCTION textsim.buckets(text, integer[], text);
 DROP FUNCTION textsim.estimate(integer[], integer[]);
 DROP FUNCTION textsim.lock_corpus(text);
+DROP FUNCTION textsim.add_unique(text, text, text, text, boolean, double precision);
+DROP FUNCTION textsim._add_unique(text, text, text, text, double precision);
 DROP FUNCTION textsim.lock_scope(text, text);
 DROP FUNCTION textsim.match_pairs(text);
 DROP FUNCTION textsim.common_runs(text, text, text, integer);

@@ -46,6 +46,52 @@ def texts(rng: random.Random, count: int) -> list[str]:
     return made
 
 
+@pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
+def test_a_file_stands_as_a_corpus_of_its_records(
+    textsim: Textsim, rng: random.Random, linkage: str
+) -> None:
+    """The keys are in the order of the records, so that ties go to the same document."""
+    options = ["--shingle", rng.choice(["word:1", "char:4"]), "--threshold", "0.6", "--recall", "1"]
+    options += ["--guard", "numbers"] if rng.random() < 0.5 else []
+    user = ["--scope", "user"] if rng.random() < 0.5 else []
+    records = [
+        {"id": f"{n:03d}", "text": text + rng.choice(["", " 7", " 8"]), "user": rng.choice("ab")}
+        for n, text in enumerate(["", *texts(rng, 240)])
+    ]
+    write("train.jsonl", records[:120])
+    write("test.jsonl", records[120:])
+    textsim("index", "train", "train.jsonl", "--create", *options, *user)
+    wanted = ["--annotate", "-o", "out.jsonl", "--report", "report.jsonl", "--linkage", linkage]
+    wanted += rng.choice([[], ["--keep-up-to", "2"], ["--keep", "longest"]])
+    told = textsim("dedupe", "test.jsonl", "--against", "train", *wanted, *user).stderr
+    expected = read("out.jsonl"), read("report.jsonl")
+    nowhere = ["--database-url", "postgresql://localhost:1/none"]
+    words = ["--against", "train.jsonl", *options, *wanted, *user, *nowhere]
+    told_of_file = textsim("dedupe", "test.jsonl", *words).stderr
+    for cluster in expected[1]:
+        cluster["kept"] |= {"corpus": "train.jsonl"} if "corpus" in cluster["kept"] else {}
+    assert (read("out.jsonl"), read("report.jsonl")) == expected
+    assert any("corpus" in cluster["kept"] for cluster in expected[1])
+    assert examples(told_of_file) == examples(told.replace('"train"', '"train.jsonl"'))
+
+
+def examples(told: str) -> list[str]:
+    return [line for line in told.splitlines() if line.startswith(("similarity", " ", "1 doc"))]
+
+
+def test_what_a_file_to_compare_with_may_be(textsim: Textsim) -> None:
+    write("train.jsonl", [{"text": "rain in the north"}, {"text": None}, {"text": "sun\0"}])
+    write("test.jsonl", [{"text": "Rain, in the north!"}, {"text": "snow"}])
+    arguments = ["dedupe", "test.jsonl", "--against", "train.jsonl"]
+    result = textsim(*arguments, "-o", "out.jsonl", "--report", "removed.html", status=1)
+    assert "1 kept, 1 removed that match a file" in result.stderr
+    assert "not looked at, because it cannot be compared: train.jsonl" in result.stderr
+    assert read("out.jsonl") == [{"text": "snow"}]
+    assert "rain in the north" in Path("removed.html").read_text()
+    for others in (["--add"], ["--against", "corpus"], ["--judgements", "test.jsonl"]):
+        assert "with a file, leave out" in textsim(*arguments, *others, status=2).stderr
+
+
 @pytest.mark.more
 @pytest.mark.parametrize("recall", ["0.95", "1"])
 def test_ten_weeks_have_the_sizes_of_one_run(

@@ -164,7 +164,6 @@ class LoadedTexts:
         with closing(ahead(in_batches(documents), self._add)) as batches:
             for batch in batches:
                 report.added += len(batch.keys)
-                report.without_words += batch.count_without_words()
                 report.refused += batch.refused
                 if progress is not None:
                     progress(report)
@@ -217,6 +216,10 @@ class LoadedTexts:
     def numbers(self) -> Int64Array:
         """Return the number of each document, which its key has: (documents,)."""
         return self._numbers.values
+
+    def count_without_words(self, documents: int) -> int:
+        """Return how many of the first documents have no words."""
+        return int(np.count_nonzero(self._counts.values[self._text_of.values[:documents]] == 0))
 
     def parts(self) -> Parts:
         """Return the part of each document; None without scopes."""

@@ -25,7 +25,7 @@ from textsim_db.base.run_ahead import ahead, cut
 from textsim_db.db.binary_format import array
 from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 from textsim_db.db.engine import Connection, autocommit, is_trouble
-from textsim_db.db.statements import ALIVE, WORDS_BY_ID
+from textsim_db.db.statements import WORDS_BY_ID
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import integrity_statements
@@ -417,7 +417,7 @@ def _keys(
         relation=sql.Identifier(schema, table),
         key=sql.SQL(key),
         has_document=sql.SQL(has_document),
-        alive=sql.SQL("" if corpus.config.keep_for is None else ALIVE),
+        alive=sql.SQL(corpus.alive),
         source=sql.Literal(source_id),
     )
     for (key,) in connection.execute(filled):

@@ -210,9 +210,9 @@ SELECT d.key, CASE WHEN n.node IS NULL THEN 'it has no node' ELSE 'it has no wor
 FROM {document} d LEFT JOIN textsim.node_{id} n ON n.document_id = d.id
 WHERE d.id = ANY (%(suspects)s::integer[])
     AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
-    AND textsim._has_node(
+    AND (d.rejected IS NULL AND textsim._has_node(
         (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = {id}),
-        d.shingle_count, d.key) = (n.node IS NULL)
+        d.shingle_count, d.key)) = (n.node IS NULL)
 UNION ALL
 SELECT 'document ' || n.document_id, 'it was removed, and has a node'
 FROM textsim.node_{id} n

@@ -167,10 +167,10 @@ CROSS JOIN LATERAL pg_catalog.unnest(
 WHERE b.bucket BETWEEN %(low)s::integer AND %(high)s::integer AND d.part = %(part)s
     AND (%(language)s::text IS NULL OR d.language = %(language)s)
 """
-EXPIRED_DOCUMENTS: Final[LiteralString] = """
-/* textsim-db: pairs of corpus {id}: expired documents */
+UNCOUNTED_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: expired and rejected documents */
 SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id ORDER BY d.id))
-FROM {document} d WHERE d.expires_at <= pg_catalog.now()
+FROM {document} d WHERE NOT (true{alive})
 """
 HIGHEST_ID: Final[LiteralString] = "SELECT coalesce(max(d.id), 0) FROM {document} d"
 PARTS_OF_IDS: Final[LiteralString] = """
@@ -316,7 +316,7 @@ WHERE starts_with(d.key, %(prefix)s)
 ORDER BY d.key COLLATE "C"
 """
 RECORDS_OF_KEYS: Final[LiteralString] = """
-SELECT d.key, coalesce(d.cluster_size, 1) FROM {document} d WHERE d.key = ANY (%s::text[]){alive}
+SELECT d.key, coalesce(d.cluster_size, 1) FROM {document} d WHERE d.key = ANY (%s::text[]){unexpired}
 """
 JUDGED_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: judged documents of corpus {id} */
@@ -328,7 +328,8 @@ SELECT d.key, d.cluster_size, coalesce(d.counted_keys, '{{}}') FROM {document} d
 WHERE d.key = ANY (%s::text[]) AND d.cluster_size IS NOT NULL
 """
 FORCED_KEYS: Final[LiteralString] = """
-/* textsim-db: forced documents of corpus {id} */ SELECT key FROM {document} WHERE forced
+/* textsim-db: forced and rejected documents of corpus {id} */
+SELECT key FROM {document} WHERE forced OR rejected IS NOT NULL
 """
 
 # Documents by their keys.

@@ -40,7 +40,7 @@ CALL textsim.merge(%s, %s::oid::regclass, %s, %s, %s, %s)
 """
 UNMERGE: Final[LiteralString] = """
 /* textsim-db: bring merged rows back */
-SELECT key, kept_key, outcome FROM textsim.unmerge(%s, %s, %s, %s, %s)
+SELECT key, kept_key, outcome FROM textsim.unmerge(%s, %s, %s, %s, %s, %s)
 """
 ATTACHED_TABLES: Final[LiteralString] = """
 SELECT corpus, relation::text, key_columns::text[], text_column, scope_column, mode, time_column,

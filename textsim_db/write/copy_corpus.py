@@ -111,6 +111,8 @@ class OldRow(NamedTuple):
     cluster_size: int | None
     counted_keys: bytes | None
     """In the format of array_send."""
+    rejected: str | None
+    """Why it was rejected; a corpus that is not unique gets no copy then."""
 
 
 class Copy(NamedTuple):
@@ -191,6 +193,7 @@ class CorpusCopier:
     def _read(self, cursor: Cursor, ids: Int32Array) -> Copy:
         fetched = cursor.execute(self._old.statement(statements.DOCUMENTS_TO_COPY), [array(ids)])
         rows = [OldRow(*fields) for fields in fetched]
+        rows = [row for row in rows if self.new.config.is_unique or row.rejected is None]
         columns = [row.word_ids for row in rows], [row.normal_form for row in rows]
         forms = normal_forms(*columns, self._old_dictionary)
         encoded = [form.encode() for form in forms]
@@ -232,6 +235,10 @@ class CorpusCopier:
         write_batch.insert(cursor, self.new, batch, complete, ids[complete], source_ids)
         self._write_waiting(cursor, copy, np.flatnonzero(is_waiting), ids[is_waiting])
         write_batch.mark_forced(cursor, self.new, [row.key for row in rows if row.forced])
+        reasons = {row.key: row.rejected for row in rows if row.rejected is not None}
+        if reasons:
+            statement = self.new.statement(statements.MARK_REJECTED)
+            cursor.execute(statement, [[*reasons], [*reasons.values()]])
         sizes = {row.key: row.cluster_size for row in rows if row.cluster_size is not None}
         counted = [
             (row.key, hash_)

@@ -114,6 +114,21 @@ SELECT d.key, d.forced FROM {document} d WHERE d.key = ANY (%s::text[]){alive}
 FORCE_DOCUMENTS: Final[LiteralString] = """
 UPDATE {document} SET forced = true WHERE key = ANY (%s::text[])
 """
+MARK_REJECTED: Final[LiteralString] = """
+UPDATE {document} d SET rejected = r.reason FROM unnest(%s::text[], %s::text[]) r (key, reason)
+WHERE d.key = r.key
+"""
+REJECT: Final[LiteralString] = "SELECT textsim.reject(%s, %s, %s)"
+REJECTIONS: Final[LiteralString] = """
+SELECT d.key, d.rejected FROM {document} d WHERE d.key = ANY (%s::text[]) AND d.rejected IS NOT NULL
+"""
+# The key stands for no document.
+REJECTION_OF: Final[LiteralString] = """
+SELECT r.reason FROM textsim.corpus c CROSS JOIN LATERAL textsim._twins(c, NULL, %s, %s) t
+CROSS JOIN LATERAL (SELECT textsim._rejection(c, t.key) OFFSET 0) r (reason)
+WHERE c.id = {id} AND r.reason IS NOT NULL LIMIT 1
+"""
+REJECTED: Final[LiteralString] = "SELECT r.key, r.reason, r.scope FROM textsim.rejected(%s, %s) r"
 SET_CLUSTER_SIZES: Final[LiteralString] = """
 WITH counted AS MATERIALIZED (
     SELECT c.key, array_agg(c.hash) AS hashes
@@ -203,7 +218,8 @@ COPY (
 DOCUMENTS_TO_COPY: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: documents */
 SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language, scope,
-    pg_catalog.timestamptz_send(expires_at), forced, cluster_size, pg_catalog.array_send(counted_keys)
+    pg_catalog.timestamptz_send(expires_at), forced, cluster_size, pg_catalog.array_send(counted_keys),
+    rejected
 FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id
 """
 IDS_OF_KEYS: Final[LiteralString] = """

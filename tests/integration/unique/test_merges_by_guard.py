@@ -19,7 +19,7 @@ from tests.support.guarded_texts import GUARD_FILLER, GUARD_WORDS, guard_of, gua
 from tests.support.judgements import expected_clusters, random_judgements
 from tests.support.sampling import sample
 from tests.support.truth import brute_force
-from textsim_db.results import Outcome
+from textsim_db.results import Answer, Outcome
 
 INVOICE = "the invoice number {} was {}paid by the customer on monday in {}"
 TEXTS = {
@@ -354,5 +354,5 @@ def test_the_answer_to_a_write_agrees_with_brute_force(
         expected = {Outcome.SIBLING}
     assert "bands" in settings or expected <= outcomes
     again = texts[stored[0]], scopes[stored[0]]
-    assert corpora[1].add_unique(stored[0], *again) == (Outcome.UNCHANGED, [])
+    assert corpora[1].add_unique(stored[0], *again) == Answer(Outcome.UNCHANGED, [])
     assert [corpus.check() for corpus in corpora] == [[], []]
