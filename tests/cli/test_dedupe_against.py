@@ -72,7 +72,7 @@ def test_a_file_stands_as_a_corpus_of_its_records(
         cluster["kept"] |= {"corpus": "train.jsonl"} if "corpus" in cluster["kept"] else {}
     assert (read("out.jsonl"), read("report.jsonl")) == expected
     assert any("corpus" in cluster["kept"] for cluster in expected[1])
-    assert examples(told_of_file) == examples(told.replace('"train"', '"train.jsonl"'))
+    assert examples(told_of_file) == examples(told.replace('corpus "train"', '"train.jsonl"'))
 
 
 def examples(told: str) -> list[str]:

@@ -51,12 +51,12 @@ def test_add_unique_returns_the_matches_best_first(
         ("b", f"{OTHER} {COMMON}", "new"),
     ):
         rows = connection.execute(ADD_UNIQUE, [key, text]).fetchall()
-        assert rows == [(outcome, None, None, None, None)]
+        assert rows == [(outcome, None, None, None, None, None)]
     rows = connection.execute(ADD_UNIQUE, ["c", BLUE]).fetchall()
-    assert rows == [("twin", "a", 9 / 11, [], None)]
+    assert rows == [("twin", "a", 9 / 11, [], None, None)]
     connection.execute("SELECT textsim.add('c', 'd', %s, force => true)", [BLUE])
     matches = connection.execute(ADD_UNIQUE, ["e", BLUE]).fetchall()
-    assert matches == [("twin", "d", 1.0, [], None), ("twin", "a", 9 / 11, [], None)]
+    assert matches == [("twin", "d", 1.0, [], None, None), ("twin", "a", 9 / 11, [], None, None)]
     assert list(stored_forms(connection)) == ["a", "b", "d"]
     with pytest.raises(pg.InvalidParameterValue, match="the text is NULL"):
         connection.execute(ADD_UNIQUE, ["f", None])

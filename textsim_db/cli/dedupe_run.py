@@ -302,9 +302,10 @@ def _write_outputs(
 
 
 def _name(texts: Texts, number: AnyDocument) -> str:
-    """Return the name of a record, or of a document of a corpus, for a message."""
+    """Return the name of a record, or of a document that stands, for a message."""
     if not isinstance(number, int):
-        return f'"{number.key}" of "{number.corpus}"'
+        kind = "" if is_file_name(number.corpus) else "corpus "
+        return f'"{number.key}" of {kind}"{number.corpus}"'
     key = texts.keys[number]
     return texts.records.place(number) if key is None else f'"{key}"'
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _BANDINGS_AROUND = 3
 """The table shows this many bandings before and after the chosen banding."""
 _SHOWN_LINES = 10
-_SHORTEST = 20
+_SHORTEST_TEXT = 20
 """The characters of the shortest text, if nobody says."""
-_LENGTHS = (10, 20, 40, 80)
+_SHOWN_LENGTHS = (10, 20, 40, 80)
 """The table of edits shows the lowest similarity of texts of these numbers of characters."""
 _CHOOSING = ("threshold", "recall", "num_hashes")
 """The settings from which bands and rows follow."""
@@ -88,7 +88,7 @@ def plan(
     if edits is not None:
         if corpus is not None or settings or plot is not None:
             raise options.misused("--edits", "it takes no CORPUS, no settings and no --plot")
-        _show_edits(edits, _SHORTEST if characters is None else characters, form)
+        _show_edits(edits, _SHORTEST_TEXT if characters is None else characters, form)
         return
     if characters is not None:
         raise options.misused("--characters", "only for --edits")
@@ -112,7 +112,7 @@ def _show_edits(edits: int, characters: int, form: output.Format) -> None:
     from textsim_db.sketch.edit_thresholds import lowest_similarity, plan_edits
 
     choices = plan_edits(edits, characters)
-    lengths = sorted({*_LENGTHS, characters})
+    lengths = sorted({*_SHOWN_LENGTHS, characters})
     columns = ["shingle", *(f"at {length}" for length in lengths), "threshold"]
     columns += ["band rows/document", "bytes/document", "chosen"]
     rows: list[Sequence[Any]] = []

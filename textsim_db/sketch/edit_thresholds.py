@@ -18,8 +18,8 @@ from textsim_db.sketch.disk_space import storage
 
 LENGTHS = range(3, 7)
 """The lengths of shingles to choose from."""
-MOST_EDITS, MOST_CHARACTERS = 100, 1_000_000
-_LOW, _LONGEST = 0.6, 5
+MOST_EDITS, LONGEST_TEXT = 100, 1_000_000
+_LOW_THRESHOLD, _LONGEST_SHINGLE = 0.6, 5
 """A lower threshold makes more candidates and band rows; longer shingles make more band rows."""
 
 
@@ -54,7 +54,7 @@ def lowest_similarity(edits: int, characters: int, n: int) -> float:
 def plan_edits(edits: int, characters: int) -> list[EditOption]:
     """Return the options for texts of a least length; raises ConfigurationError if there are none."""
     check_count(edits, "edits", 1, MOST_EDITS)
-    check_count(characters, "characters", 1, MOST_CHARACTERS)
+    check_count(characters, "characters", 1, LONGEST_TEXT)
     options = [
         _option(n, characters, threshold)
         for n in LENGTHS
@@ -65,7 +65,9 @@ def plan_edits(edits: int, characters: int) -> list[EditOption]:
             f"a text of {characters} characters may share no {LENGTHS[0]} characters in a row with one "
             f"of {edits} edits; expected {2 * LENGTHS[0] * edits} characters or more"
         )
-    high = [each for each in options if each.threshold >= _LOW and each.n <= _LONGEST]
+    high = [
+        each for each in options if each.threshold >= _LOW_THRESHOLD and each.n <= _LONGEST_SHINGLE
+    ]
     chosen = high[-1] if high else options[0]
     return [each._replace(chosen=each is chosen) for each in options]
 
