@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.harness import Bench, Figures, fresh_database, options, publish, shown
 from textsim_db.base.numba_compiler import Int64Array, kernel
-from textsim_db.measures.min_hash import FAMILIES, signatures
+from textsim_db.measures.matrices import FAMILIES, signatures
 from textsim_db.settings.choose_bands import Bands
 
 HASHES = 100

@@ -32,7 +32,7 @@ CORPUS: Final = {
     "Judge": "judge judge_many unjudge judgements doubtful differences explain",
     "Attach": "merge unmerge detach reconcile drift failures",
     "Keep": "expire forget check measure_recall plan",
-    "Look inside": "status scopes keys normal_form statistics boilerplate idf_weights",
+    "Look inside": "status scopes keys normal_form statistics boilerplate",
 }
 """The methods of a corpus in the order of the reference, in groups that say what one wants."""
 _SECTION = re.compile(r"^(Args|Raises|Examples):\n", re.MULTILINE)

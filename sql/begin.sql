@@ -13,6 +13,6 @@ BEGIN
     IF revision <> ':revision' THEN
         RAISE EXCEPTION 'the schema is at revision %; this script needs :revision', revision
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                HINT = 'Run the steps of sql/upgrade/ that follow its revision, or: textsim db upgrade.';
+                HINT = 'Run the steps of sql/upgrade/ that follow its revision, or: textsim db install.';
     END IF;
 END $do$;

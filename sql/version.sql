@@ -1,4 +1,4 @@
--- Alembic's table, with the revision of this schema: `textsim db upgrade` starts from it.
+-- Alembic's table, with the revision of this schema: `textsim db install` starts from it.
 CREATE TABLE IF NOT EXISTS textsim.alembic_version (
     version_num character varying(32) NOT NULL,
     CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)

@@ -6,13 +6,13 @@ from textsim_db.dedupe.compare_texts import (
     clusters as clusters,
     distinct as distinct,
     pairs as pairs,
+    split as split,
 )
 from textsim_db.dedupe.dedupe_frame import (
     FrameReport as FrameReport,
     RemovedRow as RemovedRow,
     dedupe_frame as dedupe_frame,
 )
-from textsim_db.dedupe.split_texts import split as split
 from textsim_db.errors import (
     ConfigurationError as ConfigurationError,
     CorpusBusy as CorpusBusy,
@@ -46,11 +46,11 @@ from textsim_db.settings.named_values import Linkage as Linkage, Mode as Mode
 from textsim_db.sketch.cost_of_bands import Option as Option, plan as plan
 from textsim_db.sync.worker import Worker as Worker
 from textsim_db.sync.worker_state import WorkReport as WorkReport
-from textsim_db.text.keys import join_key as join_key, split_key as split_key
 from textsim_db.text.languages import (
     Language as Language,
     identify_language as identify_language,
     identify_languages as identify_languages,
 )
+from textsim_db.text.storable import join_key as join_key, split_key as split_key
 
 __version__: str

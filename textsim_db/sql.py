@@ -35,7 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 from textsim_db.errors import ConfigurationError
-from textsim_db.text.keys import join_key
+from textsim_db.text.storable import join_key
 
 __all__ = [
     "clusters",

@@ -28,12 +28,13 @@ RETURN CASE
         'has guards by version %s of the lists of guards; these functions have version %s',
         textsim._guard_lists_of(c), textsim._guard_lists()) END;
 
--- The corpus with a name; NULL if the name is NULL; an error if no corpus has the name.
+-- The corpus with a name; an error if the name is NULL or no corpus has it.
 CREATE OR REPLACE FUNCTION textsim._corpus(name text) RETURNS textsim.corpus
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus;
 BEGIN
+    PERFORM textsim._check_given('the name of the corpus', name IS NOT NULL);
     SELECT * INTO c FROM textsim.corpus k WHERE k.name = _corpus.name;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'corpus "%" does not exist', name
@@ -52,14 +53,6 @@ BEGIN
     RETURN c;
 END $$;
 
--- The corpus with a name; an error if the name is NULL or no corpus has it.
-CREATE OR REPLACE FUNCTION textsim._required_corpus(name text) RETURNS textsim.corpus
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-BEGIN
-    PERFORM textsim._check_given('the name of the corpus', name IS NOT NULL);
-    RETURN textsim._corpus(name);
-END $$;
-
 -- Whether a failed statement can be repeated, because a rebuild has replaced the corpus.
 CREATE OR REPLACE FUNCTION textsim._was_replaced(c textsim.corpus, name text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -76,7 +69,7 @@ RETURN
 -- The corpus with a name, locked against a rebuild until the end of the transaction.
 -- VOLATILE, so that each repetition has a new snapshot, which shows the new corpus of a rebuild.
 CREATE OR REPLACE FUNCTION textsim._lock_corpus(name text) RETURNS textsim.corpus
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus;
 BEGIN
@@ -148,10 +141,10 @@ RETURN CASE
         THEN share::real::numeric::double precision
     ELSE share END;
 
--- An error unless the threshold is above 0, at most 1, and in an exact corpus not lower than the corpus has.
+-- An error unless the threshold is above 0, at most 1, and in an exact corpus, if there is one, not lower than it has.
 CREATE OR REPLACE FUNCTION textsim._check_threshold(c textsim.corpus, threshold double precision)
 RETURNS double precision
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     threshold := textsim._decimal_of(threshold);
     IF NOT (threshold > 0 AND threshold <= 1) THEN

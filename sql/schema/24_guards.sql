@@ -63,7 +63,7 @@ BEGIN
     RETURN negations;
 END $$;
 
--- The words that the guard content leaves out, divided by |; textsim_db.text.fillers says which words are none.
+-- The words that the guard content leaves out, divided by |; textsim_db.text.distinctions says which words are none.
 CREATE OR REPLACE FUNCTION textsim._fillers() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN

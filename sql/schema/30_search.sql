@@ -569,7 +569,7 @@ COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
 CREATE OR REPLACE FUNCTION textsim.differs(corpus text, a text, b text) RETURNS text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
     kinds text[];
 BEGIN
     EXECUTE format(

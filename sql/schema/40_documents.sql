@@ -319,7 +319,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._check_expires(corpus text) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
-    IF (textsim._required_corpus(corpus)).keep_for IS NULL THEN
+    IF (textsim._corpus(corpus)).keep_for IS NULL THEN
         RAISE EXCEPTION 'corpus "%" keeps its documents for ever', corpus
             USING ERRCODE = 'object_not_in_prerequisite_state',
                 HINT = 'Create a corpus with keep_for, such as keep_for => ''30 days''.';
@@ -333,7 +333,7 @@ RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 100000 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     PERFORM textsim._part_of(c, scope), textsim._check_document(c, key, text, scope);
     RETURN textsim._write_or_raise(
@@ -354,7 +354,7 @@ COMMENT ON FUNCTION textsim.add(text, text, text, text, boolean, double precisio
 CREATE OR REPLACE FUNCTION textsim.remove(corpus text, key text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
     is_removed boolean;
 BEGIN
     PERFORM textsim._check_given('the key', key IS NOT NULL);

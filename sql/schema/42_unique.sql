@@ -266,7 +266,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._required_unique(corpus text) RETURNS textsim.corpus
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     IF NOT c.is_unique THEN
         RAISE EXCEPTION 'corpus "%" is not unique', corpus

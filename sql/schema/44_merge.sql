@@ -72,7 +72,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._source_to_merge(corpus text, relation regclass, statement text, cascade boolean)
 RETURNS textsim.source LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
     sources textsim.source[] := array(
         SELECT s FROM textsim.source s
         WHERE s.corpus_id = c.id AND s.active AND s.relation = coalesce(_source_to_merge.relation, s.relation));
@@ -238,7 +238,7 @@ BEGIN ATOMIC
         textsim._check_given('mergeable', $5 IS NOT NULL);
     SELECT (e.m).key, (e.m).kept, textsim._unmerge_row(e.c, e.m, $5, current_setting('search_path'))
     FROM (
-        SELECT c, m FROM textsim._required_corpus($1) c JOIN textsim.merged_row m ON m.origin = coalesce(c.origin, c.id)
+        SELECT c, m FROM textsim._corpus($1) c JOIN textsim.merged_row m ON m.origin = coalesce(c.origin, c.id)
         WHERE m.merged_by = current_user AND ($2 IS NULL OR m.kept = $2) AND ($3 IS NULL OR m.run = $3)
             AND ($4 IS NULL OR m.merged_at >= $4) ORDER BY m.id DESC FOR UPDATE OF m
     ) e;

@@ -251,7 +251,7 @@ CREATE OR REPLACE FUNCTION textsim._check_passages(
 RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
-    IF c.id IS NOT NULL AND c.passages IS NULL THEN
+    IF c.passages IS NULL THEN
         RAISE EXCEPTION 'corpus "%" has no passages', c.name
             USING ERRCODE = 'object_not_in_prerequisite_state',
                 HINT = format('Rebuild it with passages, such as: textsim rebuild %s --passages 13.', c.name);
@@ -278,25 +278,9 @@ DECLARE
 BEGIN
     IF array_position(chosen, NULL) IS NOT NULL THEN
         RAISE NOTICE 'a part of the text is in very many documents of corpus "%", which are not searched for it', c.name
-            USING HINT = 'textsim.common_runs lists such parts. To find them, rebuild the corpus with common_passages.';
+            USING HINT = 'textsim passages lists such parts. To find them, rebuild the corpus with common_passages.';
     END IF;
     RETURN textsim._in_part(textsim._low_halves(chosen), part);
-END $$;
-
--- The normal form of a text, its part, and the fingerprints by which its passages are looked up; NULL without a text.
-CREATE OR REPLACE FUNCTION textsim._passage_look_up(
-    c textsim.corpus, text text, scope text, max_results integer, OUT form text, OUT part bigint,
-    OUT fingerprints integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-BEGIN
-    PERFORM textsim._check_search(c, NULL, max_results);
-    IF c.id IS NULL OR text IS NULL THEN
-        RETURN;
-    END IF;
-    part := textsim._part_of(c, scope);
-    PERFORM textsim._warn_unindexed(c);
-    form := textsim._form(c, text);
-    fingerprints := textsim._fingerprints_to_find(c, form, part);
 END $$;
 
 -- The passages that a text shares with the documents that have one of the fingerprints, except its own document.
@@ -382,9 +366,6 @@ DECLARE
     form text;
 BEGIN
     PERFORM textsim._check_search(c, NULL, max_results);
-    IF c.id IS NULL OR own_key IS NULL THEN
-        RETURN;
-    END IF;
     PERFORM textsim._warn_unindexed(c);
     EXECUTE format('SELECT d.id, d.part, d.word_ids, d.normal_form FROM textsim.%I d WHERE d.key = $1%s',
         'document_' || c.id, textsim._alive(c, 'd'))
@@ -398,7 +379,7 @@ BEGIN
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 
--- The regions of one document: its runs, joined by gaps of at most gap words of both sides. textsim_db.compare.regions
+-- The regions of one document: its runs, joined by gaps of at most gap words of both sides. textsim_db.compare.shared_runs
 -- does the same. a, b: the units of the text and of the document.
 CREATE OR REPLACE FUNCTION textsim._regions_of(a text[], b text[], runs jsonb, gap integer)
 RETURNS TABLE (
@@ -467,22 +448,28 @@ SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     least_words integer := textsim._check_passages(c, min_words, max_documents);
-    query record := textsim._passage_look_up(c, text, scope, max_results);
-    rare integer[] := query.fingerprints;
+    part bigint;
+    form text;
+    rare integer[];
     of_many integer[];
 BEGIN
-    IF query.form IS NULL THEN
+    PERFORM textsim._check_search(c, NULL, max_results);
+    IF text IS NULL THEN
         RETURN;
     END IF;
+    part := textsim._part_of(c, scope);
+    PERFORM textsim._warn_unindexed(c);
+    form := textsim._form(c, text);
+    rare := textsim._fingerprints_to_find(c, form, part);
     IF max_documents IS NOT NULL THEN
-        of_many := textsim._fingerprints_of_many(c, rare, query.part, max_documents);
+        of_many := textsim._fingerprints_of_many(c, rare, part, max_documents);
         IF of_many <> '{}' THEN
             RAISE NOTICE 'a part of the text is in more than % documents, which are not all compared', max_documents
-                USING HINT = 'textsim.common_runs lists such parts.';
+                USING HINT = 'textsim passages lists such parts.';
             rare := array(SELECT unnest(rare) EXCEPT SELECT unnest(of_many));
         END IF;
     END IF;
-    RETURN QUERY SELECT * FROM textsim._find_passages(c, rare, query.form, NULL, least_words, query.part, NULL) p
+    RETURN QUERY SELECT * FROM textsim._find_passages(c, rare, form, NULL, least_words, part, NULL) p
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer)
@@ -507,12 +494,8 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     PERFORM textsim._check_search(c, NULL, max_results);
-    PERFORM textsim._check_given('gap', gap IS NOT NULL);
-    IF gap NOT BETWEEN 0 AND 10000 THEN
+    IF (gap BETWEEN 0 AND 10000) IS NOT TRUE THEN
         RAISE EXCEPTION 'gap is %; expected 0 to 10000', gap USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF c.id IS NULL THEN
-        RETURN;
     END IF;
     RETURN QUERY EXECUTE format($query$
         SELECT d.key, r.*
@@ -533,68 +516,6 @@ COMMENT ON FUNCTION textsim.regions(text, text, integer, integer, integer, text,
     'less than 0.34 of its words are equal, its gaps are made shorter. share is 2 * the words that both parts have / '
     'the words of both. Each passage that passages() returns is in one region, and the column passages has those of a '
     'region. The other arguments, and the errors, are those of passages(); gap is 0 to 10,000.';
-
--- textsim_db.read.find_passages does the same.
-CREATE OR REPLACE FUNCTION textsim.common_runs(
-    corpus text, text text, scope text DEFAULT NULL, max_documents integer DEFAULT NULL)
-RETURNS TABLE (words integer, in_text integer, documents integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 5
-SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-SET client_min_messages = warning SET jit = off  -- the rows say what the notice of the look-up says
-AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-    n integer := greatest(3, c.passages / 2);
-    estimated double precision;
-    of_many integer[];
-    query record;
-    shingle_values bigint[];
-BEGIN
-    PERFORM textsim._check_passages(c, NULL, max_documents);
-    query := textsim._passage_look_up(c, text, scope, NULL);
-    IF query.form IS NULL THEN
-        RETURN;
-    END IF;
-    shingle_values := textsim._run_values(textsim._units(query.form, c.unit), n);
-    estimated := textsim._estimated_rows(format('textsim.%I', 'document_' || c.id)::regclass);
-    -- The classes were learned from a sample of at most 50,000 documents.
-    RETURN QUERY
-        SELECT (count(*) + n - 1)::integer, min(r.place)::integer - 1,
-            floor(2 ^ min(r.class) * greatest(1, estimated / 50000))::integer
-        FROM (
-            SELECT s.place, k.class, s.place - row_number() OVER (ORDER BY s.place) AS run
-            FROM unnest(shingle_values) WITH ORDINALITY s (value, place)
-            JOIN textsim.common k ON k.corpus_id = c.id AND k.of_passages AND k.value = s.value AND k.class >= 10
-        ) r
-        GROUP BY r.run HAVING count(*) >= c.passages - n + 1
-        ORDER BY 2;
-    IF max_documents IS NULL THEN
-        RETURN;
-    END IF;
-    of_many := textsim._fingerprints_of_many(c, query.fingerprints, query.part, max_documents);
-    -- Shingles that overlap or touch are one run.
-    RETURN QUERY
-        SELECT (max(r.place) - min(r.place))::integer + n, min(r.place)::integer - 1,
-            textsim._count_documents_of(c, (array_agg(r.fingerprint ORDER BY r.place))[1], query.part)
-        FROM (
-            SELECT f.place, f.fingerprint, count(*) FILTER (WHERE f.begins) OVER (ORDER BY f.place) AS run
-            FROM (
-                SELECT s.place, s.fingerprint,
-                    s.place - lag(s.place) OVER (ORDER BY s.place) > n AS begins
-                FROM unnest(textsim._in_part(array(
-                    SELECT ((v.value << 32) >> 32)::integer
-                    FROM unnest(shingle_values) WITH ORDINALITY v (value, place) ORDER BY v.place), query.part))
-                    WITH ORDINALITY s (fingerprint, place)
-                WHERE s.fingerprint = ANY (of_many)
-            ) f
-        ) r
-        GROUP BY r.run ORDER BY 2;
-END $$;
-COMMENT ON FUNCTION textsim.common_runs(text, text, text, integer)
-    IS 'Returns the runs of a text that passages() leaves out, because very many documents have them, or more than '
-    'max_documents: the words of each, the number of words before it (in_text), and about how many documents have a part '
-    'of it (documents), counted up to 100,000 or estimated from the sample of which the corpus has learned what is common. '
-    'The run around it may be longer. The arguments are as in passages().';
 
 CREATE OR REPLACE FUNCTION textsim.passages_of(
     corpus text, key text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL)
@@ -618,9 +539,6 @@ DECLARE
     common integer[];
     common_parts bigint[];
 BEGIN
-    IF c.id IS NULL THEN
-        RETURN;
-    END IF;
     PERFORM textsim._warn_unindexed(c);
     IF max_documents IS NOT NULL THEN
         SELECT f.fingerprints, f.parts INTO common, common_parts

@@ -459,9 +459,6 @@ DECLARE
 BEGIN
     PERFORM textsim._check_choice('keep', keep, 'first', 'last', 'longest', 'shortest'),
         textsim._check_choice('linkage', linkage, 'single', 'complete', 'kept');
-    IF c.id IS NULL THEN
-        RETURN;
-    END IF;
     pairs := textsim._read_pairs(
         textsim._pairs_query(corpus, threshold, language, scope, judgements), 'pg_catalog, pg_temp', linkage,
         CASE WHEN judgements THEN corpus END);

@@ -16,7 +16,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._judged_origin(corpus text, privilege text) RETURNS integer
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     IF NOT textsim._has_right(coalesce(c.origin, c.id), privilege) THEN
         RAISE EXCEPTION 'permission denied for the judgements of corpus "%"', corpus
@@ -41,23 +41,6 @@ BEGIN
     END IF;
     lower := least(a COLLATE "C", b COLLATE "C");
     higher := greatest(a COLLATE "C", b COLLATE "C");
-END $$;
-
--- Raise an error if both documents exist and have different scopes.
-CREATE OR REPLACE FUNCTION textsim._check_one_scope(c textsim.corpus, a text, b text) RETURNS void
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    differ boolean;
-BEGIN
-    EXECUTE format(
-        'SELECT true FROM textsim.%1$I d, textsim.%1$I e '
-        'WHERE d.key = $1 AND e.key = $2 AND d.part <> e.part', 'document_' || c.id)
-    INTO differ USING a, b;
-    IF differ THEN
-        RAISE EXCEPTION 'the pair (%, %) cannot be judged: its documents have different scopes',
-            quote_literal(a), quote_literal(b)
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
 END $$;
 
 -- The keys of groups, the number of their group, and whether no pair of it was judged different.
@@ -141,9 +124,6 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
-    IF c.id IS NULL THEN
-        RETURN;
-    END IF;
     RETURN QUERY EXECUTE format($query$
         WITH document AS MATERIALIZED (
             SELECT d.key, g.root, d.part
@@ -168,6 +148,7 @@ DECLARE
     corpus_origin integer := textsim._judged_origin(corpus, 'INSERT');
     pair record;
     stored textsim.judgement;
+    scopes_differ boolean;
     are_given boolean := hashes IS NOT NULL;
     is_renewed boolean;  -- the same is said of the texts of today
 BEGIN
@@ -176,12 +157,14 @@ BEGIN
     note := nullif(note, '');
     source := nullif(source, '');
     confidence := textsim._decimal_of(confidence);
-    IF octet_length(source) > 200 OR confidence NOT BETWEEN 0 AND 1 THEN
-        RAISE EXCEPTION 'the source has % bytes, and the confidence is %; expected at most 200 bytes, and 0 to 1',
-            octet_length(source), confidence USING ERRCODE = 'invalid_parameter_value';
-    END IF;
     SELECT p.* INTO pair FROM textsim._ordered_pair(a, b) p;
-    PERFORM textsim._check_one_scope(c, pair.lower, pair.higher);
+    EXECUTE format('SELECT count(DISTINCT d.part) > 1 FROM textsim.%I d WHERE d.key = ANY ($1)', 'document_' || c.id)
+    INTO scopes_differ USING ARRAY[a, b];
+    IF scopes_differ THEN
+        RAISE EXCEPTION 'the pair (%, %) cannot be judged: its documents have different scopes',
+            quote_literal(pair.lower), quote_literal(pair.higher)
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     IF hashes IS NULL THEN
         hashes := ARRAY[
             textsim._document_hash(corpus_origin, pair.lower), textsim._document_hash(corpus_origin, pair.higher)];

@@ -46,7 +46,7 @@ RETURNS TABLE (key text, rank integer, copies text[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
     ranked record;  -- arrays with a member for each key, in order of rank
     kept_by integer[];  -- by place: the place of the document that is kept
     absent text;
@@ -55,11 +55,7 @@ BEGIN
     PERFORM textsim._check_given('keys', keys IS NOT NULL), textsim._check_given('a key', array_position(keys, NULL) IS NULL),
         textsim._check_given('guards', guards IS NOT NULL), textsim._check_choice('missing', missing, 'refuse', 'keep'),
         textsim._check_search(c, NULL, max_results);
-    threshold := textsim._decimal_of(threshold);
-    IF NOT (threshold > 0 AND threshold <= 1) THEN
-        RAISE EXCEPTION 'threshold is %; expected above 0, at most 1', threshold
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
+    threshold := textsim._check_threshold(NULL, threshold);
     c.unique_from := coalesce(threshold, c.unique_from);
     EXECUTE format($query$
         SELECT array_agg(k.key ORDER BY k.rank) AS keys, array_agg(k.rank ORDER BY k.rank) AS ranks,

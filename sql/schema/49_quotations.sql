@@ -335,7 +335,7 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 1 SET search_path = pg_ca
 SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
     part bigint := textsim._part_of(c, scope);
     fingerprints integer[];
     readings jsonb[];

@@ -288,7 +288,7 @@ COMMENT ON FUNCTION textsim.create_corpus(
 CREATE OR REPLACE FUNCTION textsim.drop_corpus(name text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
-    PERFORM textsim._drop_corpus((textsim._required_corpus(name)).id);
+    PERFORM textsim._drop_corpus((textsim._corpus(name)).id);
 END $$;
 COMMENT ON FUNCTION textsim.drop_corpus(text)
     IS 'Removes a corpus with all its documents. Raises dependent_objects_still_exist if a table is '

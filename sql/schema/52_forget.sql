@@ -117,7 +117,7 @@ CREATE OR REPLACE FUNCTION textsim.forget(
     OUT log_entries bigint)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
     forgotten text[] := textsim._keys_to_forget(
         c, keys, CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END, all_expired, all_removed);
     ids integer[];

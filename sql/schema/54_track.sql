@@ -32,24 +32,22 @@ BEGIN
         format('node_%s_id_seq', corpus_id), 'node_' || corpus_id);
 END $$;
 
--- The triggers on the documents and the events of a tracked corpus, with their statements.
+-- The triggers on the documents of a tracked corpus, with their statements.
 CREATE OR REPLACE FUNCTION textsim._tracking_triggers(corpus_id integer)
-RETURNS TABLE (relation text, name text, function text, statement text)
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp AS $$
+RETURNS TABLE (relation text, name text, statement text)
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY
-        SELECT t.relation, 'track_' || t.event, t.function, format(
-            'CREATE TRIGGER %I %s %s ON textsim.%I %sFOR EACH STATEMENT EXECUTE FUNCTION textsim.%I(%L)',
-            'track_' || t.event, t.moment, upper(t.event COLLATE "C"), t.relation, 'REFERENCING ' || t.tables, t.function,
-            corpus_id)
+        SELECT 'document_' || corpus_id, 'track_' || t.event, format(
+            'CREATE TRIGGER %I %s %s ON textsim.%I %sFOR EACH STATEMENT EXECUTE FUNCTION textsim._log_documents(%L)',
+            'track_' || t.event, t.moment, upper(t.event COLLATE "C"), 'document_' || corpus_id,
+            'REFERENCING ' || t.tables, corpus_id)
         FROM (VALUES
-            ('document_' || corpus_id, 'insert', 'AFTER', 'NEW TABLE AS new_documents ', '_log_documents'),
-            ('document_' || corpus_id, 'update', 'AFTER', 'OLD TABLE AS old_documents NEW TABLE AS new_documents ',
-                '_log_documents'),
-            ('document_' || corpus_id, 'delete', 'AFTER', 'OLD TABLE AS old_documents ', '_log_documents'),
-            ('document_' || corpus_id, 'truncate', 'BEFORE', NULL, '_log_documents'),
-            ('cluster_event_' || corpus_id, 'insert', 'AFTER', 'NEW TABLE AS new_events ', '_after_events'))
-            t (relation, event, moment, tables, function);
+            ('insert', 'AFTER', 'NEW TABLE AS new_documents '),
+            ('update', 'AFTER', 'OLD TABLE AS old_documents NEW TABLE AS new_documents '),
+            ('delete', 'AFTER', 'OLD TABLE AS old_documents '),
+            ('truncate', 'BEFORE', NULL))
+            t (event, moment, tables);
 END $$;
 
 -- Remove the events of a tracked corpus, and the keys of removed documents, that are older than they are kept.
@@ -62,15 +60,6 @@ BEGIN
         EXECUTE format('DELETE FROM textsim.%I e WHERE e.at < $1', 'cluster_event_' || number) USING kept_since;
         EXECUTE format('DELETE FROM textsim.%I r WHERE r.at < $1', 'removed_' || number) USING kept_since;
     END IF;
-END $$;
-
--- Remove the events of a tracked corpus that are older than they are kept. The new events are unused: a step that
--- took them from the trigger would lock the table.
-CREATE OR REPLACE FUNCTION textsim._after_events() RETURNS trigger
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-BEGIN
-    PERFORM textsim._remove_old_events(TG_ARGV[0]::integer);
-    RETURN NULL;
 END $$;
 
 -- Log documents whose clusters must be updated, a thousand in each entry.
@@ -152,25 +141,6 @@ LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN EXISTS (
     SELECT FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id WHERE c.name = corpus);
 
--- The corpus with a name, which no session rebuilds before the end of the transaction; an error if one does.
-CREATE OR REPLACE FUNCTION textsim._exclude_rebuild(corpus text) RETURNS textsim.corpus
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
-BEGIN
-    IF NOT pg_try_advisory_xact_lock_shared(
-        hashtextextended('textsim rebuild of corpus ' || c.id, 0))
-    THEN
-        RAISE EXCEPTION 'corpus "%" is being rebuilt; repeat the statement after the rebuild', corpus
-            USING ERRCODE = 'object_in_use';
-    END IF;
-    IF c.id <> (textsim._required_corpus(corpus)).id THEN
-        RAISE EXCEPTION 'corpus "%" has just been rebuilt; repeat the statement', corpus
-            USING ERRCODE = 'serialization_failure';
-    END IF;
-    RETURN c;
-END $$;
-
 -- Create what tracking adds, with the rights that another tracked corpus, or the table of the documents, gives.
 CREATE OR REPLACE FUNCTION textsim._create_tracking_relations(corpus_id integer, like_corpus integer) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -193,10 +163,10 @@ RETURNS TABLE (name text, statement text, body text)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 25
 BEGIN ATOMIC
     SELECT f.name, f.statement, f.body FROM textsim._functions_like(ARRAY[
-        '_hashes_of', '_move_to_nodes', '_find_candidates', '_find_matches', '_judged_links', '_with_judged',
-        '_find_links', '_store_links', '_place_judged', '_unsearched_nodes', '_remove_empty_nodes', '_first_documents',
-        '_are_kept', '_kept_neighbours', '_later_neighbours', '_group_nodes', '_followed_otherwise', '_kept_groups',
-        '_store_groups', '_end_clusters', '_update_batch', '_log_whole_clusters', '_mend_tracked'], $1) f;
+        '_move_to_nodes', '_find_candidates', '_find_matches', '_judged_links', '_with_judged', '_store_links',
+        '_place_judged', '_remove_empty_nodes', '_first_documents', '_are_kept', '_later_neighbours', '_group_nodes',
+        '_followed_otherwise', '_kept_groups', '_store_groups', '_end_clusters', '_update_batch', '_log_whole_clusters',
+        '_mend_tracked'], $1) f;
 END;
 
 CREATE OR REPLACE FUNCTION textsim._make_tracking_functions(corpus_id integer) RETURNS void
@@ -234,8 +204,7 @@ CREATE OR REPLACE FUNCTION textsim.track(
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._exclude_rebuild(corpus);
-    document regclass := 'textsim.document_' || c.id;
+    c textsim.corpus := textsim._corpus(corpus);
     object record;
     ids integer[];
 BEGIN
@@ -244,14 +213,16 @@ BEGIN
             quote_nullable(linkage), 'clusters()' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM textsim._check_choice('mode', mode, 'queue', 'inline');
+    IF NOT pg_try_advisory_xact_lock_shared(hashtextextended('textsim rebuild of corpus ' || c.id, 0))
+        OR c.id <> (textsim._corpus(corpus)).id
+    THEN
+        RAISE EXCEPTION 'corpus "%" is being rebuilt; repeat the statement after the rebuild', corpus
+            USING ERRCODE = 'object_in_use';
+    END IF;
     threshold := textsim._check_threshold(c, threshold);
     IF threshold < c.threshold THEN
         RAISE EXCEPTION 'threshold is %; corpus "%" finds its matches from % on', threshold, corpus, c.threshold
             USING ERRCODE = 'invalid_parameter_value', HINT = 'textsim rebuild lowers the threshold of a corpus.';
-    END IF;
-    IF keep_events <= '0' THEN
-        RAISE EXCEPTION 'keep_events is %; expected more than nothing, or NULL', keep_events
-            USING ERRCODE = 'invalid_parameter_value';
     END IF;
     INSERT INTO textsim.tracked (corpus_id, linkage, threshold, mode, keep_events)
     VALUES (c.id, linkage, coalesce(threshold, c.threshold), 'queue', keep_events)
@@ -259,16 +230,14 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'corpus "%" is tracked already', corpus
             USING ERRCODE = 'duplicate_object',
-                HINT = 'A worker or textsim.update_clusters() brings its clusters up to date. To track it '
-                    'otherwise, untrack it first, with textsim untrack or textsim.untrack(): that removes the '
-                    'clusters.';
+                HINT = 'To track it otherwise, untrack it first: that removes the clusters.';
     END IF;
     PERFORM textsim._create_tracking_relations(c.id, NULL);
     -- This waits for writers. The next statement sees what they have written, and later writers log it.
     FOR object IN SELECT * FROM textsim._tracking_triggers(c.id) LOOP
         EXECUTE object.statement;
     END LOOP;
-    EXECUTE format('SELECT array_agg(d.id ORDER BY d.id) FROM %s d', document) INTO ids;
+    EXECUTE format('SELECT array_agg(d.id ORDER BY d.id) FROM textsim.%I d', 'document_' || c.id) INTO ids;
     PERFORM textsim._log_ids(c.id, ids);
     -- From here on, because the documents of a large corpus are better processed in many transactions.
     UPDATE textsim.tracked t SET mode = track.mode WHERE t.corpus_id = c.id;
@@ -287,7 +256,7 @@ COMMENT ON FUNCTION textsim.track(text, text, double precision, text, interval)
 CREATE OR REPLACE FUNCTION textsim.untrack(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
     trigger record;
 BEGIN
     PERFORM textsim._lock_relations(c.id);

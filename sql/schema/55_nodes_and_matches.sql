@@ -48,36 +48,29 @@ BEGIN
         WHERE p.corpus_id = _logged_ids.corpus_id AND p.document_ids IS NOT NULL));
 END $$;
 
--- The stored documents among these that have nodes, with their hashes; a judged document has that of its id.
-CREATE OR REPLACE FUNCTION textsim._hashes_of(
-    corpus_origin integer, documents integer[], OUT ids integer[], OUT hashes uuid[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    has_verdicts boolean := textsim._has_verdicts(corpus_origin);
-BEGIN
-    SELECT array_agg(d.id), array_agg(CASE
-        WHEN has_verdicts AND textsim._is_judged(corpus_origin, d.key) THEN textsim._judged_hash(d.id)
-        ELSE textsim._words_hash(d.word_ids, d.normal_form, d.part) END)
-    FROM textsim.document d WHERE d.id = ANY (documents) AND textsim._has_node(corpus_origin, d.shingle_count, d.key)
-    INTO ids, hashes;
-END $$;
-
--- Take changed documents out of their nodes, and give the stored ones, with their hashes, new nodes.
+-- Take changed documents out of their nodes, and give the stored ones new nodes; a judged document has one of its own.
 -- changed: the nodes that lost or got a document, and those that followed a node that is gone; searched: the nodes
 -- whose matches must be found; old_nodes, old_firsts: the nodes that lost documents, and the first that each had.
 CREATE OR REPLACE FUNCTION textsim._move_to_nodes(
-    c textsim.corpus, documents integer[], ids integer[], hashes uuid[], OUT changed integer[], OUT searched integer[],
-    OUT old_nodes integer[], OUT old_firsts integer[])
+    c textsim.corpus, documents integer[], OUT changed integer[], OUT searched integer[], OUT old_nodes integer[],
+    OUT old_firsts integer[])
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
 SET jit = off AS $$
 DECLARE
+    corpus_origin integer := coalesce(c.origin, c.id);
+    has_verdicts boolean := textsim._has_verdicts(corpus_origin);
     left_behind integer[] := '{}';  -- the nodes of which a node that is gone was the kept one, perhaps
     bereft integer[] := '{}';  -- the crowded nodes that must be compared again
 BEGIN
     old_nodes := array(SELECT DISTINCT n.node FROM textsim.node n WHERE n.document_id = ANY (documents));
     old_firsts := textsim._first_documents(old_nodes);
     DELETE FROM textsim.node n WHERE n.document_id = ANY (documents);
-    WITH document AS MATERIALIZED (SELECT h.id, h.hash FROM unnest(ids, hashes) h (id, hash)),
+    WITH document AS MATERIALIZED (
+        SELECT d.id, CASE
+            WHEN has_verdicts AND textsim._is_judged(corpus_origin, d.key) THEN textsim._judged_hash(d.id)
+            ELSE textsim._words_hash(d.word_ids, d.normal_form, d.part) END AS hash
+        FROM textsim.document d WHERE d.id = ANY (documents) AND textsim._has_node(corpus_origin, d.shingle_count, d.key)
+    ),
     node AS MATERIALIZED (
         SELECT h.hash, coalesce(
             (SELECT n.node FROM textsim.node n WHERE n.words_hash = h.hash LIMIT 1),
@@ -92,24 +85,15 @@ BEGIN
     changed := left_behind || array(
         SELECT DISTINCT n.node FROM textsim.node n
         WHERE n.document_id = ANY (documents) OR n.node = ANY (old_nodes));
+    -- The node of a document that was processed before, and has not changed since, has all its matches.
     searched := bereft || array(
-        SELECT unnest(textsim._unsearched_nodes(c, documents)) EXCEPT SELECT unnest(bereft));
-END $$;
-
--- The nodes of documents whose matches are not stored.
--- The node of a document that was processed before, and has not changed since, has all its matches.
-CREATE OR REPLACE FUNCTION textsim._unsearched_nodes(c textsim.corpus, documents integer[]) RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
-SET jit = off AS $$
-DECLARE
-    not_processed integer[] := documents || textsim._logged_ids(c.id);
-BEGIN
-    RETURN array(
         SELECT k.node
         FROM (SELECT DISTINCT n.node FROM textsim.node n WHERE n.document_id = ANY (documents)) k
         WHERE (
             SELECT n.node FROM textsim.node n
-            WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest(not_processed)) LIMIT 1) IS NULL);
+            WHERE n.node = k.node AND n.document_id NOT IN (SELECT unnest(documents || textsim._logged_ids(c.id)))
+            LIMIT 1) IS NULL
+        EXCEPT SELECT unnest(bereft));
 END $$;
 
 -- Remove the matches of the nodes that have no documents any more.
@@ -234,15 +218,17 @@ BEGIN
     INTO xs, ys, shingles, full_nodes, cut;
 END $$;
 
--- The matches of nodes, found anew: pairs of nodes, the lower id first, and their similarities.
+-- The matches of nodes, found anew, as judgements leave them: pairs of nodes, the lower id first, and their similarities.
 -- crowded: the nodes that were compared with some of their candidates only; full_nodes: those that have too many.
--- STABLE, as _find_candidates is, so both see the same.
+-- STABLE, as _find_candidates is, so both see the same. It does not forbid nested loops, because a setting holds in the
+-- functions that it calls, and few documents are looked up.
 CREATE OR REPLACE FUNCTION textsim._find_matches(
     c textsim.corpus, threshold double precision, nodes integer[], OUT lefts integer[], OUT rights integer[],
     OUT similarities double precision[], OUT crowded integer[], OUT full_nodes integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     candidates record := textsim._find_candidates(c, threshold, nodes);
+    corpus_origin integer := coalesce(c.origin, c.id);
 BEGIN
     full_nodes := candidates.full_nodes;
     crowded := array(SELECT unnest(full_nodes) UNION SELECT unnest(candidates.cut));
@@ -264,4 +250,15 @@ BEGIN
         OFFSET 0  -- so that each node is looked up once
     ) o
     INTO lefts, rights, similarities;
+    IF textsim._has_verdicts(corpus_origin) THEN
+        WITH judged AS MATERIALIZED (SELECT j.* FROM textsim._judged_links(corpus_origin, nodes) j)
+        SELECT array_agg(l.a), array_agg(l.b), array_agg(l.similarity)
+        FROM (
+            SELECT f.a, f.b, f.similarity FROM unnest(lefts, rights, similarities) f (a, b, similarity)
+            WHERE (f.a, f.b) NOT IN (SELECT j.a, j.b FROM judged j)
+            UNION ALL
+            SELECT DISTINCT j.a, j.b, 2::double precision FROM judged j WHERE j.is_same
+        ) l
+        INTO lefts, rights, similarities;
+    END IF;
 END $$;

@@ -3,7 +3,7 @@
 -- the same have the similarity 2. Whether a judged document is kept also depends on the clusters of
 -- the documents that judgements connect it with, so all of these are examined together.
 --
--- _with_judged, _judged_links, _find_links, _store_links and _place_judged are patterns, as the functions that update
+-- _with_judged, _judged_links, _store_links and _place_judged are patterns, as the functions that update
 -- clusters are.
 
 -- Whether a pair of documents of a corpus was judged the same or different.
@@ -122,38 +122,12 @@ BEGIN
         WHERE (x.is_given OR y.is_given) AND x.node <> y.node AND x.part IS NOT DISTINCT FROM y.part;
 END $$;
 
--- The result of _find_matches() as judgements leave it.
--- STABLE, as _find_matches is, so both functions see the same. It does not forbid nested loops, because a setting holds
--- in the functions that it calls, and _find_matches looks few documents up.
-CREATE OR REPLACE FUNCTION textsim._find_links(
-    c textsim.corpus, threshold double precision, nodes integer[], OUT lefts integer[], OUT rights integer[],
-    OUT similarities double precision[], OUT crowded integer[], OUT full_nodes integer[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    corpus_origin integer := coalesce(c.origin, c.id);
-BEGIN
-    SELECT f.* FROM textsim._find_matches(c, threshold, nodes) f
-    INTO lefts, rights, similarities, crowded, full_nodes;
-    IF NOT textsim._has_verdicts(corpus_origin) THEN
-        RETURN;
-    END IF;
-    WITH judged AS MATERIALIZED (SELECT j.* FROM textsim._judged_links(corpus_origin, nodes) j)
-    SELECT array_agg(l.a), array_agg(l.b), array_agg(l.similarity)
-    FROM (
-        SELECT f.a, f.b, f.similarity FROM unnest(lefts, rights, similarities) f (a, b, similarity)
-        WHERE (f.a, f.b) NOT IN (SELECT j.a, j.b FROM judged j)
-        UNION ALL
-        SELECT DISTINCT j.a, j.b, 2::double precision FROM judged j WHERE j.is_same
-    ) l
-    INTO lefts, rights, similarities;
-END $$;
-
--- Find and store the matches of nodes as judgements leave them, and return how many are new.
+-- Find and store the matches of nodes, and return how many are new.
 CREATE OR REPLACE FUNCTION textsim._store_links(c textsim.corpus, threshold double precision, nodes integer[])
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    found record := textsim._find_links(c, threshold, nodes);
+    found record := textsim._find_matches(c, threshold, nodes);
     stored bigint;
 BEGIN
     INSERT INTO textsim.match (a, b, similarity, since)
@@ -182,10 +156,8 @@ DECLARE
             SELECT unnest(ARRAY[j.a, j.b]) FROM textsim.judgement j
             WHERE j.origin = corpus_origin AND j.verdict IN ('same', 'different'))
             AND d.id NOT IN (SELECT unnest(textsim._logged_ids(c.id))));
-    hashed record := textsim._hashes_of(corpus_origin, documents);
-    moved record := textsim._move_to_nodes(c, documents, hashed.ids, hashed.hashes);
 BEGIN
-    PERFORM textsim._store_links(c, threshold, moved.searched);
+    PERFORM textsim._store_links(c, threshold, (textsim._move_to_nodes(c, documents)).searched);
 END $$;
 
 -- The stored documents that a judgement of two keys concerns, and whether none is missing.

@@ -28,22 +28,6 @@ BEGIN
         ORDER BY d.place);
 END $$;
 
--- The nodes that match these nodes, are not among them, and are kept as clusters are stored.
-CREATE OR REPLACE FUNCTION textsim._kept_neighbours(nodes integer[]) RETURNS integer[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
-SET jit = off AS $$
-DECLARE
-    neighbours integer[] := array(
-        SELECT m.b FROM textsim.match m WHERE m.a = ANY (nodes)
-        UNION SELECT m.a FROM textsim.match m WHERE m.b = ANY (nodes)
-        EXCEPT SELECT unnest(nodes));
-BEGIN
-    RETURN array(
-        SELECT k.node
-        FROM unnest(neighbours, textsim._are_kept(textsim._first_documents(neighbours))) k (node, is_kept)
-        WHERE k.is_kept);
-END $$;
-
 -- The nodes that match a node and have a document after the one in `since` for it. walks: also the nodes that match
 -- those and have a document after their first, and so on.
 CREATE OR REPLACE FUNCTION textsim._later_neighbours(nodes integer[], since integer[], walks boolean)
@@ -201,14 +185,21 @@ SET jit = off AS $$
 DECLARE
     nodes integer[] := '{}';
     followers integer[] := array(SELECT DISTINCT unnest(changed));
+    neighbours integer[];
     followed record;
     round integer := 0;
 BEGIN
     LOOP
         round := round + 1;
         nodes := textsim._with_judged(coalesce(c.origin, c.id), nodes || followers, logged);
-        SELECT g.* INTO documents, representatives FROM textsim._group_nodes(
-            c, 'kept', nodes, textsim._kept_neighbours(nodes)) g;
+        neighbours := array(
+            SELECT m.b FROM textsim.match m WHERE m.a = ANY (nodes)
+            UNION SELECT m.a FROM textsim.match m WHERE m.b = ANY (nodes)
+            EXCEPT SELECT unnest(nodes));
+        SELECT g.* INTO documents, representatives FROM textsim._group_nodes(c, 'kept', nodes, array(
+            SELECT k.node
+            FROM unnest(neighbours, textsim._are_kept(textsim._first_documents(neighbours))) k (node, is_kept)
+            WHERE k.is_kept)) g;
         followed := textsim._followed_otherwise(
             nodes, documents, representatives, logged, searched, old_nodes, old_firsts);
         followers := array(

@@ -1,7 +1,6 @@
 -- The clusters of tracked corpora are brought up to date: batches of logged documents go through these steps.
 --
 --     _logged_documents  take the ids of changed documents from the log
---     _hashes_of         read the documents, and hash their words
 --     _move_to_nodes     take these documents out of their nodes, and give each the node of its words
 --     _store_links       compare new nodes with all others, and store their matches
 --     _kept_groups       compute the clusters of the documents that may have changed theirs
@@ -37,9 +36,6 @@ RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
 SET jit = off AS $$
 DECLARE
-    -- A flow of documents goes from an old cluster, or from none, to the cluster of a representative. Arrays by flow:
-    -- clusters, representatives, sizes, and have_main: whether it has the representative of the old cluster.
-    flows record;
     -- By new cluster: ids, representatives, sizes, are_new. By old cluster: old_ids, and heirs, the id of the cluster
     -- that continues it, or NULL.
     stored record;
@@ -53,8 +49,10 @@ BEGIN
     ), old AS MATERIALIZED (
         SELECT c.id, c.representative, c.size FROM textsim.cluster c
         WHERE c.id = ANY (array(SELECT g.cluster FROM given g WHERE g.cluster IS NOT NULL) || clusters)
-    ), flow AS (
-        SELECT o.id, g.representative, count(*) AS size, bool_or(g.document_id = o.representative) AS has_main
+    -- A flow of documents goes from an old cluster, or from none, to the cluster of a representative. has_main: whether
+    -- it has the representative of the old cluster.
+    ), flow (cluster, representative, size, has_main) AS MATERIALIZED (
+        SELECT o.id, g.representative, count(*), bool_or(g.document_id = o.representative)
         FROM given g LEFT JOIN old o ON o.id = g.cluster
         GROUP BY o.id, g.representative
         UNION ALL
@@ -63,22 +61,13 @@ BEGIN
         FROM unnest(clusters, cluster_representatives) r (id, representative)
         JOIN old o ON o.id = r.id LEFT JOIN given g ON g.cluster = o.id
         GROUP BY o.id, r.representative, o.size HAVING o.size > count(g.document_id)
-    )
-    SELECT array_agg(f.id) AS clusters, array_agg(f.representative) AS representatives, array_agg(f.size) AS sizes,
-        array_agg(f.has_main) AS have_main
-    FROM flow f
-    INTO flows;
-    WITH flow AS MATERIALIZED (
-        SELECT f.cluster, f.representative, f.size, f.has_main,
-            sum(f.size) OVER (PARTITION BY f.cluster) AS cluster_size
-        FROM unnest(flows.clusters, flows.representatives, flows.sizes, flows.have_main)
-            f (cluster, representative, size, has_main)
     ), new AS MATERIALIZED (
         SELECT f.representative, sum(f.size)::integer AS size
         FROM flow f WHERE f.representative IS NOT NULL GROUP BY f.representative HAVING sum(f.size) > 1
     ), heir AS MATERIALIZED (
         SELECT DISTINCT ON (f.cluster) f.cluster, f.cluster_size, n.representative
-        FROM flow f LEFT JOIN new n ON n.representative = f.representative
+        FROM (SELECT f.*, sum(f.size) OVER (PARTITION BY f.cluster) AS cluster_size FROM flow f) f
+        LEFT JOIN new n ON n.representative = f.representative
         WHERE f.cluster IS NOT NULL
         ORDER BY f.cluster, n.representative IS NULL, f.has_main DESC, f.size DESC, n.representative
     ), continued AS (
@@ -179,16 +168,11 @@ CREATE OR REPLACE FUNCTION textsim._update_batch(
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    corpus_origin integer := coalesce(c.origin, c.id);
-    hashed record;
-    moved record;
+    moved record := textsim._move_to_nodes(c, logged);
     grouped record;
     gone integer[];
-    matches bigint;
+    matches bigint := textsim._store_links(c, threshold, moved.searched);
 BEGIN
-    hashed := textsim._hashes_of(corpus_origin, logged);
-    moved := textsim._move_to_nodes(c, logged, hashed.ids, hashed.hashes);
-    matches := textsim._store_links(c, threshold, moved.searched);
     IF matches = 0 AND moved.old_nodes = '{}'
         AND (SELECT count(*) FROM textsim.node n WHERE n.node = ANY (moved.changed)) = cardinality(moved.changed)
         AND NOT EXISTS (SELECT FROM textsim.member m WHERE m.document_id = ANY (logged))
@@ -232,7 +216,7 @@ BEGIN
     END IF;
     -- The statements after the lock see what its last holder has committed, which may be a rebuilt corpus.
     LOOP
-        c := textsim._required_corpus(corpus);
+        c := textsim._corpus(corpus);
         IF NOT textsim._lock_clusters(c.id, waits) THEN
             RETURN 0;
         END IF;
@@ -240,8 +224,8 @@ BEGIN
     END LOOP;
     tracking := textsim._tracking(c);
     logged := textsim._logged_documents(c.id, entry_id);
+    PERFORM textsim._remove_old_events(c.id);
     IF logged IS NULL OR logged = '{}' THEN
-        PERFORM textsim._remove_old_events(c.id);
         RETURN 0;
     END IF;
     logged := array(SELECT DISTINCT unnest(logged));

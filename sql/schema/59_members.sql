@@ -1,45 +1,41 @@
 -- The matches and clusters of tracked corpora, by the keys of documents. Documents that changed since the last update
 -- have the clusters that they had then.
 
--- A query for the members of the clusters of a tracked corpus.
+-- The rows of members(), of all clusters or of that of a document.
 -- The documents come first: untrack() locks them first, too.
-CREATE OR REPLACE FUNCTION textsim._members_query(c textsim.corpus) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN format($query$
-    SELECT d.key, m.cluster, r.key AS representative, (
-        SELECT CASE WHEN n.node = o.node THEN 1 ELSE (
-            SELECT s.similarity FROM textsim.%4$I s
-            WHERE s.a = least(n.node, o.node) AND s.b = greatest(n.node, o.node) AND s.similarity <= 1) END
-        FROM textsim.%5$I o WHERE o.document_id = r.id) AS similarity,
-        k.node IS NOT NULL AS crowded
-    FROM textsim.%1$I d
-    JOIN textsim.%2$I m ON m.document_id = d.id
-    JOIN textsim.%3$I c ON c.id = m.cluster
-    LEFT JOIN textsim.%1$I r ON r.id = c.representative%8$s
-    LEFT JOIN textsim.%5$I n ON n.document_id = m.document_id
-    LEFT JOIN textsim.%6$I k ON k.node = n.node
-    WHERE true%7$s
-    $query$, 'document_' || c.id, 'member_' || c.id, 'cluster_' || c.id, 'match_' || c.id, 'node_' || c.id,
-    'crowded_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'r'));
-
--- The rows of members_of().
-CREATE OR REPLACE FUNCTION textsim._members_of(corpus text, document_key text)
-RETURNS TABLE ( key text, cluster bigint, representative text, similarity double precision, crowded boolean)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+CREATE OR REPLACE FUNCTION textsim._members(corpus text, of_key text)
+RETURNS TABLE (key text, cluster bigint, representative text, similarity double precision, crowded boolean)
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     PERFORM textsim._tracking(c);
-    RETURN QUERY EXECUTE textsim._members_query(c) || format(
-        'AND m.cluster = (SELECT o.cluster FROM textsim.%I e JOIN textsim.%I o ON o.document_id = e.id '
-        'WHERE e.key = $1%s)', 'document_' || c.id, 'member_' || c.id, textsim._alive(c, 'e')) USING document_key;
+    RETURN QUERY EXECUTE format($query$
+        SELECT d.key, m.cluster, r.key, (
+            SELECT CASE WHEN n.node = o.node THEN 1 ELSE (
+                SELECT s.similarity FROM textsim.%4$I s
+                WHERE s.a = least(n.node, o.node) AND s.b = greatest(n.node, o.node) AND s.similarity <= 1) END
+            FROM textsim.%5$I o WHERE o.document_id = r.id),
+            k.node IS NOT NULL
+        FROM textsim.%1$I d
+        JOIN textsim.%2$I m ON m.document_id = d.id
+        JOIN textsim.%3$I c ON c.id = m.cluster
+        LEFT JOIN textsim.%1$I r ON r.id = c.representative%8$s
+        LEFT JOIN textsim.%5$I n ON n.document_id = m.document_id
+        LEFT JOIN textsim.%6$I k ON k.node = n.node
+        WHERE true%7$s%9$s
+        $query$, 'document_' || c.id, 'member_' || c.id, 'cluster_' || c.id, 'match_' || c.id, 'node_' || c.id,
+        'crowded_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'r'), CASE WHEN of_key IS NOT NULL THEN format(
+            ' AND m.cluster = (SELECT o.cluster FROM textsim.%I e JOIN textsim.%I o ON o.document_id = e.id '
+            'WHERE e.key = $1%s)', 'document_' || c.id, 'member_' || c.id, textsim._alive(c, 'e')) END)
+    USING of_key;
 END $$;
 
 -- The stored matches of documents that have not expired. Documents of one node match at 1.
 CREATE OR REPLACE FUNCTION textsim._match_pairs(corpus text) RETURNS TABLE (a text, b text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     PERFORM textsim._tracking(c);
     RETURN QUERY EXECUTE format($query$
@@ -59,32 +55,20 @@ BEGIN
         textsim._alive(c, 'e'));
 END $$;
 
-CREATE OR REPLACE FUNCTION textsim.members(corpus text)
-RETURNS TABLE ( key text, cluster bigint, representative text, similarity double precision, crowded boolean)
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
-BEGIN
-    PERFORM textsim._tracking(c);
-    RETURN QUERY EXECUTE textsim._members_query(c);
-END $$;
-COMMENT ON FUNCTION textsim.members(text)
+CREATE OR REPLACE FUNCTION textsim.members(corpus text, key text DEFAULT NULL)
+RETURNS TABLE (key text, cluster bigint, representative text, similarity double precision, crowded boolean)
+LANGUAGE sql STABLE PARALLEL SAFE COST 10000 ROWS 1000
+BEGIN ATOMIC
+    SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim._members($1, $2) m;
+END;
+COMMENT ON FUNCTION textsim.members(text, text)
     IS 'Returns the documents of the clusters of a tracked corpus: key, the id of the cluster, the key of the document '
     'that represents it, which is the one to keep, and the exact similarity to that document. The similarity is NULL '
-    'if the two documents were judged the same: judgements are obeyed, as in clusters() with judgements. crowded says that the document has too many candidates, as texts of one template '
-    'have. It was compared with at most 200 earlier ones, so its cluster may be incomplete. A document without a match has no row, and neither has a document that has expired. If the '
-    'representative has expired, it is NULL until clusters are updated. Raises an error if the corpus is not tracked.';
-
-CREATE OR REPLACE FUNCTION textsim.members_of(corpus text, key text)
-RETURNS TABLE ( key text, cluster bigint, representative text, similarity double precision, crowded boolean)
-LANGUAGE sql STABLE PARALLEL SAFE COST 10000 ROWS 10
-BEGIN ATOMIC
-    SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim._members_of($1, $2) m;
-END;
-COMMENT ON FUNCTION textsim.members_of(text, text)
-    IS 'Returns the rows of members() for the cluster of the document with this key, and reads no other cluster. '
-    'Returns no rows if the document has no match, or if no document has the key. Raises an error if the corpus is not '
-    'tracked.';
+    'if the two documents were judged the same: judgements are obeyed, as in clusters() with judgements. crowded says '
+    'that the document has too many candidates, as texts of one template have. It was compared with at most 200 earlier '
+    'ones, so its cluster may be incomplete. With key, only the cluster of this document is returned, and no other one is '
+    'read. A document without a match has no row, and neither has a document that has expired. If the representative has '
+    'expired, it is NULL until clusters are updated. Raises an error if the corpus is not tracked.';
 
 -- It compares all documents, unless the tables of a tracked corpus have the matches. These have no siblings.
 CREATE OR REPLACE FUNCTION textsim.doubtful(
@@ -99,7 +83,7 @@ DECLARE
         SELECT FROM textsim.tracked t WHERE t.corpus_id = c.id AND t.threshold <= c.threshold);
 BEGIN
     PERFORM textsim._check_search(c, NULL, max_results);
-    IF c.id IS NULL OR c.unique_from IS NULL AND NOT has_siblings THEN
+    IF c.unique_from IS NULL AND NOT has_siblings THEN
         RETURN;
     END IF;
     RETURN QUERY EXECUTE format($query$
@@ -134,26 +118,11 @@ COMMENT ON FUNCTION textsim.doubtful(text, text, integer, boolean)
     'tracked at its threshold, they are the stored matches, as of the last update; otherwise, and for '
     'siblings, they are the pairs of pairs().';
 
-CREATE OR REPLACE FUNCTION textsim.cluster_of(corpus text, key text)
-RETURNS TABLE (cluster bigint, representative text, similarity double precision, crowded boolean)
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
-BEGIN
-    PERFORM textsim._tracking(c);
-    RETURN QUERY EXECUTE format(
-        'SELECT q.cluster, q.representative, q.similarity, q.crowded FROM (%s) q WHERE q.key = $1',
-        textsim._members_query(c)) USING key;
-END $$;
-COMMENT ON FUNCTION textsim.cluster_of(text, text)
-    IS 'Returns the cluster of the document with this key, as a row of members(). Returns no row if the document has '
-    'no match, or if no document has the key. Raises an error if the corpus is not tracked.';
-
 CREATE OR REPLACE FUNCTION textsim.cluster_events(corpus text, after bigint DEFAULT 0)
 RETURNS TABLE (id bigint, at timestamptz, what text, cluster bigint, key text, other bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     PERFORM textsim._tracking(c);
     RETURN QUERY EXECUTE format($query$

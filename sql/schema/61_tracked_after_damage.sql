@@ -70,6 +70,7 @@ DECLARE
     old_ids integer[];
     new_ids integer[];
     documents integer[];
+    moved record;
     trigger text;
 BEGIN
     UPDATE textsim.tracked t
@@ -90,21 +91,18 @@ BEGIN
         $query$, 'document_' || old, 'document_' || new, 'member_' || old, 'cluster_' || old,
         'cluster_event_' || old, format('textsim.document_%s_id_seq', new))
     INTO old_ids, new_ids;
-    EXECUTE format('INSERT INTO textsim.%I (document_id, cluster) SELECT i.new, m.cluster '
-        'FROM textsim.%I m JOIN unnest($1, $2) i (old, new) ON i.old = m.document_id', 'member_' || new,
-        'member_' || old) USING old_ids, new_ids;
-    EXECUTE format('INSERT INTO textsim.%I (id, representative, size) SELECT c.id, i.new, c.size '
-        'FROM textsim.%I c JOIN unnest($1, $2) i (old, new) ON i.old = c.representative', 'cluster_' || new,
-        'cluster_' || old) USING old_ids, new_ids;
     EXECUTE format('INSERT INTO textsim.%I (old, new) SELECT a.old, a.new FROM textsim.%I a',
         'cluster_alias_' || new, 'cluster_alias_' || old);
-    EXECUTE format('INSERT INTO textsim.%I (id, at, what, cluster, document_id, other) '
-        'SELECT e.id, e.at, e.what, e.cluster, i.new, e.other '
-        'FROM textsim.%I e LEFT JOIN unnest($1, $2) i (old, new) ON i.old = e.document_id',
-        'cluster_event_' || new, 'cluster_event_' || old) USING old_ids, new_ids;
-    EXECUTE format('INSERT INTO textsim.%I (document_id, key, at) SELECT i.new, r.key, r.at '
-        'FROM textsim.%I r JOIN unnest($1, $2) i (old, new) ON i.old = r.document_id', 'removed_' || new,
-        'removed_' || old) USING old_ids, new_ids;
+    FOR moved IN
+        SELECT * FROM (VALUES ('member', 'document_id', 'cluster'), ('cluster', 'representative', 'id, size'),
+            ('cluster_event', 'document_id', 'id, at, what, cluster, other'), ('removed', 'document_id', 'key, at'))
+            t (pattern, document, others)
+    LOOP
+        EXECUTE format('INSERT INTO textsim.%1$I (%3$I, %4$s) SELECT i.new, %4$s FROM textsim.%2$I o '
+            'LEFT JOIN unnest($1, $2) i (was, new) ON i.was = o.%3$I WHERE i.new IS NOT NULL OR o.%3$I IS NULL',
+            format('%s_%s', moved.pattern, new), format('%s_%s', moved.pattern, old), moved.document, moved.others)
+        USING old_ids, new_ids;
+    END LOOP;
     FOR trigger IN SELECT t.statement FROM textsim._tracking_triggers(new) t LOOP
         EXECUTE trigger;
     END LOOP;

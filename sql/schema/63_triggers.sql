@@ -56,28 +56,25 @@ BEGIN
         'SELECT age(d.xmin) <= age(pg_snapshot_xmin(pg_current_snapshot())::xid) FROM textsim.%I d WHERE d.key = $1',
         'document_' || c.id)
     INTO is_written USING old_key;
-    IF is_written IS NOT TRUE THEN
-        PERFORM textsim._remove_or_enqueue(c, number, old_key);
-        RETURN;
-    END IF;
-    IF textsim._source_fault(source) IS NOT NULL THEN
+    IF is_written AND textsim._source_fault(source) IS NOT NULL THEN
         -- The owner of the schema must not read the table, so a worker looks at both keys again.
         PERFORM textsim._enqueue(c.id, number, ARRAY[old_key, new_key]);
         PERFORM textsim._remove_document(c, number, old_key);
         RETURN;
     END IF;
-    SELECT * INTO now_there FROM textsim._rows_of(source, ARRAY[old_key]);
-    IF now_there.body IS NOT NULL THEN
-        EXECUTE format(
-            'SELECT EXISTS (SELECT FROM textsim.%I d WHERE d.key = $1 AND d.part IS NOT DISTINCT FROM $2 '
-            'AND textsim._stored_form($3, d.word_ids, d.normal_form) COLLATE "C" = $4)', 'document_' || c.id)
-        INTO is_written
-        USING old_key, textsim._part(now_there.scope), c.id, textsim._form(c, now_there.body);
-        IF is_written THEN
+    IF is_written THEN
+        SELECT * INTO now_there FROM textsim._rows_of(source, ARRAY[old_key]);
+        IF now_there.body IS NOT NULL THEN
+            EXECUTE format(
+                'SELECT EXISTS (SELECT FROM textsim.%I d WHERE d.key = $1 AND d.part IS NOT DISTINCT FROM $2 '
+                'AND textsim._stored_form($3, d.word_ids, d.normal_form) COLLATE "C" = $4)', 'document_' || c.id)
+            INTO is_written
+            USING old_key, textsim._part(now_there.scope), c.id, textsim._form(c, now_there.body);
+            IF NOT is_written THEN
+                PERFORM textsim._remove_document(c, number, old_key);
+            END IF;
             RETURN;
         END IF;
-        PERFORM textsim._remove_document(c, number, old_key);
-        RETURN;
     END IF;
     PERFORM textsim._remove_or_enqueue(c, number, old_key);
 END $$;

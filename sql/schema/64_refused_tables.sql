@@ -34,32 +34,6 @@ BEGIN ATOMIC
     SELECT i.oid FROM inner_type i;
 END;
 
--- The first of these types of PostgreSQL that is in a type, or NULL.
-CREATE OR REPLACE FUNCTION textsim._changing_type(type oid, types name[]) RETURNS text
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT min(format_type(t.oid, NULL)) FROM textsim._types_in(type) i JOIN pg_type t ON t.oid = i
-    WHERE t.typnamespace = 'pg_catalog'::regnamespace AND t.typname = ANY (types));
-
--- The reason why the same value of a type may have another text, or NULL.
-CREATE OR REPLACE FUNCTION textsim._text_fault(type oid) RETURNS text
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN coalesce(
-    'has values of type ' || textsim._changing_type(type, '{money}')
-        || ', whose text depends on the setting lc_monetary; use numeric',
-    'has values of type ' || textsim._changing_type(type, '{regclass,regtype,regproc,regprocedure,regoper,regoperator,'
-        'regrole,regnamespace,regconfig,regdictionary,regcollation,aclitem}')
-        || ', whose text changes when an object is renamed; use oid or text');
-
--- The types of the key columns of a table; for a domain, its base type.
-CREATE OR REPLACE FUNCTION textsim._key_types(relation oid, key_columns name[]) RETURNS regtype[]
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN array(
-    SELECT textsim._base_type(a.atttypid)
-    FROM unnest(key_columns) WITH ORDINALITY k (name, place)
-    JOIN pg_attribute a ON a.attrelid = relation AND a.attname = k.name AND NOT a.attisdropped
-    ORDER BY k.place)::regtype[];
-
 CREATE OR REPLACE FUNCTION textsim._relation_fault(relation regclass) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
@@ -93,16 +67,10 @@ CREATE OR REPLACE FUNCTION textsim._column_fault(relation regclass, column_name 
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE
-        WHEN a.attnum IS NULL THEN 'does not exist; the table has ' || (
-                SELECT coalesce(string_agg(format('"%s"', o.name), ', ' ORDER BY o.place)
-                    FILTER (WHERE o.place <= 12), 'no columns')
-                FROM (
-                    SELECT o.attname::text, row_number() OVER (ORDER BY o.attnum)
-                    FROM pg_attribute o
-                    WHERE o.attrelid = relation AND o.attnum > 0 AND NOT o.attisdropped
-                ) o (name, place))
+        WHEN a.attnum IS NULL THEN 'does not exist'
         WHEN a.attgenerated = 'v' THEN 'is a virtual generated column; expected a stored column'
-        WHEN purpose IN ('scope', 'filter') THEN textsim._text_fault(a.atttypid)
+        WHEN purpose IN ('scope', 'filter') THEN CASE WHEN 'money'::regtype IN (SELECT textsim._types_in(a.atttypid))
+            THEN 'has values of type money, whose text depends on the setting lc_monetary; use numeric' END
         WHEN purpose = 'time' THEN CASE WHEN textsim._base_type(a.atttypid) NOT IN (
                 'timestamptz'::regtype, 'timestamp'::regtype, 'date'::regtype)
             THEN format('is of type %s; expected timestamptz, timestamp or date',
@@ -125,20 +93,6 @@ BEGIN ATOMIC
         AND a.attnum > 0 AND NOT a.attisdropped;
 END;
 
--- The reason why two rows of a table may have the same key, or NULL.
-CREATE OR REPLACE FUNCTION textsim._uniqueness_fault(relation regclass, key_columns name[]) RETURNS text
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN CASE
-    WHEN cardinality(key_columns) > (SELECT count(DISTINCT k) FROM unnest(key_columns) k)
-        THEN 'key columns name a column twice'
-    WHEN textsim._key_index(relation, key_columns) IS NULL AND cardinality(key_columns) = 1
-        THEN format('column "%s" is not unique by itself; expected a primary key or a unique index on it alone; '
-            'if the key has several columns, name them in key_columns', key_columns[1])
-    WHEN textsim._key_index(relation, key_columns) IS NULL
-        THEN format('columns "%s" are not unique together; expected a primary key or a unique index on exactly these '
-            'columns', array_to_string(key_columns, '", "'))
-END;
-
 -- The first column that cannot serve as it should, with the reason, or NULL.
 CREATE OR REPLACE FUNCTION textsim._columns_fault(
     relation regclass, key_columns name[], text_column name, scope_column name, time_column name, filter_columns name[])
@@ -146,7 +100,11 @@ RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce(
     (SELECT min(format('column "%s" ', k) || textsim._column_fault(relation, k, 'key')) FROM unnest(key_columns) k),
-    textsim._uniqueness_fault(relation, key_columns),
+    CASE WHEN textsim._key_index(relation, key_columns) IS NULL THEN format(CASE WHEN cardinality(key_columns) = 1
+        THEN 'column "%s" is not unique by itself; expected a primary key or a unique index on it alone; '
+            'if the key has several columns, name them in key_columns'
+        ELSE 'columns "%s" are not unique together; expected a primary key or a unique index on exactly these columns' END,
+        array_to_string(key_columns, '", "')) END,
     format('column "%s" ', text_column) || textsim._column_fault(relation, text_column, 'text'),
     format('column "%s" ', scope_column) || textsim._column_fault(relation, scope_column, 'scope'),
     format('column "%s" ', time_column) || textsim._column_fault(relation, time_column, 'time'),
@@ -162,8 +120,8 @@ BEGIN
         'its ' || textsim._columns_fault(
             source.relation, source.key_columns, source.text_column, source.scope_column,
             coalesce(source.time_column, source.expires_column), source.filter_columns),
-        (SELECT textsim._unique_table_fault(source.relation, source.key_columns, source.scope_column)
-            FROM textsim.corpus c WHERE c.id = source.corpus_id AND c.is_unique));
+        (SELECT textsim._unfit(c, source.relation, source.mode, source.key_columns, source.scope_column)
+            FROM textsim.corpus c WHERE c.id = source.corpus_id));
 END $$;
 
 -- An index, constraint or statistic with code of another role, which planning a query may run; or NULL.

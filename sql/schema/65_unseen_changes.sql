@@ -93,15 +93,6 @@ EXCEPTION WHEN OTHERS THEN
     PERFORM textsim._enqueue(source.corpus_id, source.id);
 END $$;
 
--- A query for the keys of the documents of an attached table that have no row.
-CREATE OR REPLACE FUNCTION textsim._gone_rows(source textsim.source) RETURNS text
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT format('SELECT d.key FROM textsim.%I d WHERE d.source_id = %s%s AND NOT EXISTS ('
-        'SELECT FROM %s t WHERE %s AND %s)', 'document_' || c.id, source.id, textsim._alive(c, 'd'), source.relation,
-        textsim._has_key(source, 't', 'd.key'), textsim._has_document(source, 't'))
-    FROM textsim.corpus c WHERE c.id = source.corpus_id);
-
 -- Log the changes of an attached table that triggers may have missed; whether there are such changes.
 CREATE OR REPLACE FUNCTION textsim._compare_changed(number integer) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -123,7 +114,11 @@ BEGIN
             textsim._key_of(source, 't'), p.oid::regclass, textsim._has_document(source, 't')))
         FROM unnest(changed.added) p (oid) JOIN pg_class c ON c.oid = p.oid AND c.relkind = 'r';
         IF changed.has_fewer THEN
-            PERFORM textsim._log_keys(source, source.relation, textsim._gone_rows(source));
+            PERFORM textsim._log_keys(source, source.relation, format(
+                'SELECT d.key FROM textsim.%I d WHERE d.source_id = %s%s AND NOT EXISTS (SELECT FROM %s t WHERE %s AND %s)',
+                'document_' || c.id, number, textsim._alive(c, 'd'), source.relation,
+                textsim._has_key(source, 't', 'd.key'), textsim._has_document(source, 't')))
+            FROM textsim.corpus c WHERE c.id = source.corpus_id;
         END IF;
     END IF;
     -- This comes last, because until the end of this transaction the table cannot be detached.

@@ -73,7 +73,11 @@ DECLARE
     filter record;
     replaced integer;
     table_owner regrole := (SELECT r.relowner FROM pg_class r WHERE r.oid = relation);
-    new_types regtype[] := textsim._key_types(relation, key_columns);
+    new_types regtype[] := array(
+        SELECT textsim._base_type(a.atttypid)
+        FROM unnest(key_columns) WITH ORDINALITY k (name, place)
+        JOIN pg_attribute a ON a.attrelid = relation AND a.attname = k.name AND NOT a.attisdropped
+        ORDER BY k.place);
     filter_function text;
 BEGIN
     -- Check the role of the session, because the current role is the schema's owner here.
@@ -225,16 +229,6 @@ BEGIN
     RETURN documents;
 END $$;
 
--- Raise an error unless the caller has the rights of the table's owner.
-CREATE OR REPLACE FUNCTION textsim._check_owner(relation regclass, action text) RETURNS void
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-BEGIN
-    IF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE') THEN
-        RAISE EXCEPTION 'only the owner of table % may % it', relation, action
-            USING ERRCODE = 'insufficient_privilege';
-    END IF;
-END $$;
-
 -- Raise an error with this fault, unless the fault is NULL.
 CREATE OR REPLACE FUNCTION textsim._refuse_table(relation regclass, fault text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -272,19 +266,6 @@ BEGIN
     END LOOP;
 END $$;
 
-CREATE OR REPLACE FUNCTION textsim._mode_fault(c textsim.corpus, mode text, existing text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE
-    WHEN mode = 'inline' AND c.stop_words_by_language <> '{}' THEN
-        format('corpus "%s" removes stop words by language, and only a worker identifies languages; use '
-            'mode queue', c.name)
-    WHEN mode = 'queue' AND c.is_unique THEN
-        format('corpus "%s" is unique, and in mode queue a row is committed before it is compared; use '
-            'mode inline', c.name)
-    WHEN NOT c.is_unique AND existing <> 'refuse' THEN
-        format('corpus "%s" is not unique; leave out existing', c.name)
-END;
-
 CREATE OR REPLACE FUNCTION textsim._optional_columns_fault(
     c textsim.corpus, scope_column name, time_column name, expires_column name)
 RETURNS text
@@ -304,11 +285,20 @@ RETURN CASE
             'keep_for', c.name)
 END;
 
-CREATE OR REPLACE FUNCTION textsim._unique_table_fault(relation regclass, key_columns name[], scope_column name)
+-- Why a table does not fit a corpus, or NULL; a rebuild asks it of the new corpus.
+CREATE OR REPLACE FUNCTION textsim._unfit(
+    c textsim.corpus, relation regclass, mode text, key_columns name[], scope_column name)
 RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     SELECT CASE
+        WHEN mode = 'inline' AND c.stop_words_by_language <> '{}' THEN
+            format('corpus "%s" removes stop words by language, and only a worker identifies languages; use '
+                'mode queue', c.name)
+        WHEN NOT c.is_unique THEN NULL
+        WHEN mode = 'queue' THEN
+            format('corpus "%s" is unique, and in mode queue a row is committed before it is compared; use '
+                'mode inline', c.name)
         -- A worker notices a renamed value later, and gives the documents their new scope.
         WHEN EXISTS (
                 SELECT FROM pg_attribute a CROSS JOIN LATERAL textsim._types_in(a.atttypid) i JOIN pg_enum e ON e.enumtypid = i
@@ -316,20 +306,20 @@ BEGIN ATOMIC
             THEN format('column "%s" has values of an enum, which can be renamed, and the corpus is unique: until a worker '
                 'has given documents the new name as their scope, they would not be compared with new rows; use text',
                 scope_column)
-        WHEN c.relispartition
+        WHEN r.relispartition
             THEN 'it is a partition, and the corpus is unique; attach the partitioned table'
-        WHEN NOT (SELECT i.indimmediate FROM pg_index i WHERE i.indexrelid = textsim._key_index(c.oid, key_columns))
+        WHEN NOT (SELECT i.indimmediate FROM pg_index i WHERE i.indexrelid = textsim._key_index(r.oid, key_columns))
             THEN format('the constraint on its key "%s" is deferrable, and the corpus is unique: two rows '
                 'could have the same key for a time', array_to_string(key_columns, '", "'))
     END
-    FROM pg_class c
-    WHERE c.oid = relation;
+    FROM pg_class r
+    WHERE r.oid = relation;
 END;
 
 -- The reason why this role cannot attach a table to a unique corpus, or NULL.
-CREATE OR REPLACE FUNCTION textsim._hidden_rows_fault(relation regclass) RETURNS text
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN CASE WHEN row_security_active(relation)
+CREATE OR REPLACE FUNCTION textsim._hidden_rows_fault(c textsim.corpus, relation regclass) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN c.is_unique AND row_security_active(relation)
     THEN 'row security hides rows of it from this role, and the corpus is unique: all rows must be compared'
 END;
 
@@ -415,7 +405,7 @@ CREATE OR REPLACE FUNCTION textsim.attach(
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
     source textsim.source;
     trigger record;
     pairs text[];
@@ -438,10 +428,10 @@ BEGIN
     PERFORM textsim._check_choice('mode', mode, 'queue', 'inline'),
         textsim._check_choice('existing', existing, 'refuse', 'keep');
     PERFORM textsim._refuse_table(relation, coalesce(
-        textsim._mode_fault(c, mode, existing),
+        CASE WHEN NOT c.is_unique AND existing <> 'refuse' THEN
+            format('corpus "%s" is not unique; leave out existing', c.name) END,
         textsim._optional_columns_fault(c, scope_column, time_column, expires_column),
         textsim._relation_fault(relation), textsim._unlogged_fault(relation)));
-    PERFORM textsim._check_owner(relation, 'attach');
     IF replace AND EXISTS (
         SELECT FROM textsim.source s WHERE s.corpus_id = c.id AND s.relation = attach.relation AND s.active)
     THEN
@@ -451,8 +441,7 @@ BEGIN
     PERFORM textsim._refuse_table(relation, coalesce(
         textsim._columns_fault(
             relation, key_columns, text_column, scope_column, coalesce(time_column, expires_column), '{}'),
-        CASE WHEN c.is_unique THEN textsim._unique_table_fault(relation, key_columns, scope_column) END,
-        CASE WHEN c.is_unique THEN textsim._hidden_rows_fault(relation) END));
+        textsim._unfit(c, relation, mode, key_columns, scope_column), textsim._hidden_rows_fault(c, relation)));
     IF textsim._base_type((
         SELECT a.atttypid FROM pg_attribute a
         WHERE a.attrelid = relation AND a.attname = coalesce(time_column, expires_column))) = 'timestamp'::regtype
@@ -535,7 +524,7 @@ COMMENT ON FUNCTION textsim.attach(text, regclass, name, name, text, text, name,
 CREATE OR REPLACE FUNCTION textsim.detach(corpus text, relation regclass) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
     source integer := (
         SELECT s.id FROM textsim.source s
         WHERE s.corpus_id = c.id AND s.relation = detach.relation AND s.active);
@@ -551,7 +540,6 @@ BEGIN
             USING ERRCODE = 'undefined_object',
                 HINT = 'SELECT * FROM textsim.sources lists the attached tables.';
     END IF;
-    PERFORM textsim._check_owner(relation, 'detach');
     IF EXISTS (SELECT FROM pg_class r WHERE r.oid = relation) THEN
         PERFORM textsim._lock_tree(relation, true);
     END IF;

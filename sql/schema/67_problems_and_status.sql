@@ -129,13 +129,6 @@ BEGIN
             WHERE p.source_id = s.id AND p.kind = 'compare');
 END $$;
 
--- The present name of a column of an attached table.
-CREATE OR REPLACE FUNCTION textsim._new_name(source textsim.source, column_name name) RETURNS name
-LANGUAGE sql STABLE PARALLEL SAFE
-RETURN coalesce((
-    SELECT n.new_name FROM textsim._renamed_columns(source) n WHERE n.column_name = _new_name.column_name),
-    column_name);
-
 -- Why the changes of an attached table wait although workers run, or for a role that nobody has by chance; or NULL.
 -- The role of the caller decides nothing: what each running worker refuses does.
 CREATE OR REPLACE FUNCTION textsim._refused_by_workers(source textsim.source) RETURNS text
@@ -181,19 +174,9 @@ BEGIN ATOMIC
     WHERE c.oid = source.relation AND f.problem IS NOT NULL
         AND NOT EXISTS (SELECT FROM textsim._renamed_columns(source))
     UNION ALL
-    SELECT format('its column "%s" is now named "%s", and writes to the table fail until it is attached anew: '
-        'SELECT textsim.detach(%L, %L); SELECT textsim.attach(%L, %L, key_columns => %L, text_column => %L, '
-        'mode => %L%s%s)',
-        r.column_name, r.new_name, k.name, source.relation, k.name, source.relation,
-        array(SELECT textsim._new_name(source, c.name)
-            FROM unnest(source.key_columns) WITH ORDINALITY c (name, place) ORDER BY c.place),
-        textsim._new_name(source, source.text_column), source.mode,
-        (SELECT string_agg(format(', %s => %L', o.argument, textsim._new_name(source, o.column_name)), '')
-            FROM (VALUES ('scope_column', source.scope_column), ('time_column', source.time_column),
-                ('expires_column', source.expires_column)) o (argument, column_name)
-            WHERE o.column_name IS NOT NULL),
-        ', row_filter => ' || quote_literal(source.row_filter))
-    FROM textsim._renamed_columns(source) r JOIN textsim.corpus k ON k.id = source.corpus_id
+    SELECT format('its column "%s" is now named "%s", and writes to the table fail until textsim.attach with replace => true '
+        'attaches it anew under the new name', r.column_name, r.new_name)
+    FROM textsim._renamed_columns(source) r
     UNION ALL
     SELECT 'it has become a partition: changes through its parent are missed; detach it and attach it '
         'again' AS problem
@@ -333,19 +316,8 @@ BEGIN
             AND EXISTS (SELECT FROM lock o WHERE o.pid = w.pid AND o.is_of_corpus)
     )
     SELECT format('session %s has waited for %s s for %s', w.pid, round(extract(epoch FROM w.waited)),
-        coalesce((
-            -- A prepared transaction has no session. Its own lock on its transaction id tells which one holds a lock.
-            SELECT format('the prepared transaction %1$L: COMMIT PREPARED %1$L or ROLLBACK PREPARED %1$L', x.gid)
-            FROM lock h
-            JOIN lock t ON t.virtualtransaction = h.virtualtransaction AND t.locktype = 'transactionid' AND t.granted
-                AND t.mode = 'ExclusiveLock' AND t.pid IS NULL
-            JOIN pg_prepared_xacts x ON x.transaction = t.transactionid
-            WHERE h.granted AND h.pid IS NULL AND 0 = ANY (pg_blocking_pids(w.pid))
-                AND (h.locktype, h.database, h.relation, h.classid, h.objid, h.objsubid, h.transactionid::text)
-                    IS NOT DISTINCT FROM
-                    (w.locktype, w.database, w.relation, w.classid, w.objid, w.objsubid, w.transactionid::text)
-            ORDER BY x.prepared LIMIT 1),
-            'session ' || array_to_string(pg_blocking_pids(w.pid), ', ')))
+        CASE WHEN 0 = ANY (pg_blocking_pids(w.pid)) THEN 'a prepared transaction, which textsim doctor lists'
+            ELSE 'session ' || array_to_string(pg_blocking_pids(w.pid), ', ') END)
     FROM waiting w ORDER BY w.waitstart;
 END $$;
 
@@ -377,15 +349,6 @@ BEGIN
     RETURN QUERY SELECT b FROM textsim._blockers(c) b;
 END $$;
 
--- Whether the triggers that record the changes of an attached table exist and are enabled.
-CREATE OR REPLACE FUNCTION textsim._has_triggers(source textsim.source) RETURNS boolean
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN (
-    SELECT count(*) >= 4 FROM pg_trigger t
-    WHERE t.tgrelid = source.relation AND t.tgenabled IN ('O', 'A')
-        AND starts_with(t.tgname::text, textsim._trigger_name(source.id, ''))
-        AND t.tgname <> textsim._trigger_name(source.id, 'columns'));
-
 -- Why results of a corpus may be wrong: what a search warns of, one row for each table, and what mends it.
 CREATE OR REPLACE FUNCTION textsim._search_warnings(c textsim.corpus)
 RETURNS TABLE (relation regclass, warning text, remedy text)
@@ -402,7 +365,11 @@ BEGIN
                 ELSE format('What mends it: SELECT problems FROM textsim.status(%L)', c.name) END
         FROM textsim.source s
         CROSS JOIN LATERAL (
-            SELECT textsim._has_triggers(s) OR NOT EXISTS (SELECT FROM pg_class r WHERE r.oid = s.relation)) f (has_triggers)
+            SELECT NOT EXISTS (SELECT FROM pg_class r WHERE r.oid = s.relation) OR 4 <= (
+                SELECT count(*) FROM pg_trigger t
+                WHERE t.tgrelid = s.relation AND t.tgenabled IN ('O', 'A')
+                    AND starts_with(t.tgname::text, textsim._trigger_name(s.id, ''))
+                    AND t.tgname <> textsim._trigger_name(s.id, 'columns'))) f (has_triggers)
         WHERE s.corpus_id = c.id AND s.active AND (NOT f.has_triggers OR EXISTS (
             SELECT FROM textsim.pending p WHERE p.source_id = s.id AND p.kind = 'compare'));
 END $$;
@@ -428,16 +395,13 @@ RETURN (
     FROM textsim._partitions(relation) p (oid) JOIN pg_class c ON c.oid = p.oid
     WHERE c.relkind = 'r');
 
--- The work of scopes(), because a plpgsql parameter and column cannot both be named scope.
+-- The scopes of a corpus, or one of them, with the numbers of their documents and of those that are stored as text.
 CREATE OR REPLACE FUNCTION textsim._scopes(corpus text, of_scope text)
 RETURNS TABLE (scope text, indexed bigint, as_text bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
-    IF c.id IS NULL THEN
-        RETURN;
-    END IF;
     IF NOT c.scoped THEN
         RAISE EXCEPTION 'corpus "%" is not scoped', corpus
             USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -575,23 +539,11 @@ COMMENT ON FUNCTION textsim.status(text)
     'members() says. notes name the tables that a worker will compare with their documents, such as after a restore, and where words '
     'of forgotten documents are left.';
 
-CREATE OR REPLACE FUNCTION textsim.scopes(corpus text, scope text DEFAULT NULL)
-RETURNS TABLE (scope text, indexed bigint, as_text bigint)
-LANGUAGE sql STABLE PARALLEL SAFE COST 10000 ROWS 1000
-BEGIN ATOMIC
-    SELECT s.scope, s.indexed, s.as_text FROM textsim._scopes($1, $2) s;
-END;
-COMMENT ON FUNCTION textsim.scopes(text, text)
-    IS 'Returns the scopes of a corpus with the number of their documents, the largest scope first; with scope, only '
-    'this one, if it has documents, and no others are read. as_text counts '
-    'the documents among them whose words wait for ids. Changes that wait in the log have keys only, so they have no '
-    'scope yet. Raises an error if the corpus is not scoped.';
-
 CREATE OR REPLACE FUNCTION textsim.languages(corpus text, key text DEFAULT NULL)
 RETURNS TABLE (language text, documents bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     IF c.language IS NULL THEN
         PERFORM textsim._check_language(c, '');

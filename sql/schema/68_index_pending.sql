@@ -7,7 +7,7 @@
 CREATE OR REPLACE FUNCTION textsim._prepare_indexing(corpus text) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
     removed bigint;
     source textsim.source;
     fault text;
@@ -45,7 +45,7 @@ CREATE OR REPLACE FUNCTION textsim._pending_batch(
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
     usable integer[] := array(
         SELECT s.id FROM textsim.source s
         WHERE s.corpus_id = c.id AND s.active AND s.id <> ALL (left_out) AND textsim._source_fault(s) IS NULL);
@@ -319,7 +319,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._add_words(corpus text, keys text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     -- Insert in the order of the hashes, so that two writers cannot deadlock.
     EXECUTE format($query$
@@ -340,7 +340,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._replace_normal_forms(corpus text, keys text[]) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
     waiting record;
 BEGIN
     EXECUTE format($query$
@@ -383,7 +383,7 @@ END;
 CREATE OR REPLACE FUNCTION textsim._report_unfinished(corpus text) RETURNS void
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    c textsim.corpus := textsim._corpus(corpus);
     leased bigint := (
         SELECT sum(w.documents) FROM unnest('{change,compare,words}'::text[]) k (kind)
         CROSS JOIN LATERAL textsim._waiting(c.id, k.kind) w);

@@ -62,25 +62,6 @@ CREATE OR REPLACE FUNCTION textsim._check_session_of_source(source integer) RETU
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN textsim._check_writer((SELECT s.corpus_id FROM textsim.source s WHERE s.id = source), true);
 
--- Let a role write these tables of corpora, and the tables that all corpora share.
-CREATE OR REPLACE FUNCTION textsim._grant_writing(role regrole, relations regclass[]) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-SET quote_all_identifiers = off SET jit = off AS $$
-BEGIN
-    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, textsim.judgement, textsim.merged_row, '
-        'textsim.expiry_look, %s TO %s', (
-        SELECT string_agg(r::text, ', ') FROM unnest(relations) r WHERE r::text !~ '^textsim.word'), role);
-    -- Not the column id: only the sequence gives out ids.
-    EXECUTE format('GRANT INSERT (corpus_id, documents) ON textsim.forgotten TO %s', role);
-    EXECUTE format('GRANT INSERT (hash, word) ON %s TO %s', (
-        SELECT string_agg(r::text, ', ') FROM unnest(relations) r WHERE r::text ~ '^textsim.word'), role);
-    PERFORM textsim._grant_ids(c.id) FROM textsim.corpus c;
-    EXECUTE format('GRANT EXECUTE ON FUNCTION '
-        'textsim._prepare_source(text, regclass, name[], name, text, name, name, name, regclass), '
-        'textsim._activate_source(integer, boolean), textsim._release_source(integer), '
-        'textsim._note_shape(integer, text[], text[]) TO %s', role);
-END $$;
-
 -- Roles may have got their rights before these tables were there.
 DO $do$ BEGIN
     PERFORM textsim._grant_like('textsim.pending', 'textsim.expiry_look'),
@@ -103,59 +84,54 @@ RETURN array(
     WHERE r.oid = ANY (textsim._corpus_tables()) AND r.relname ~ ('_' || corpus_id || '$')
     ORDER BY r.oid);
 
-CREATE OR REPLACE FUNCTION textsim.grant_reader(role regrole) RETURNS void
+-- The tables of these corpora; of all, with their patterns, if none is named.
+CREATE OR REPLACE FUNCTION textsim._tables_to_grant(corpora text[]) RETURNS regclass[]
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN corpora = '{}' THEN textsim._corpus_tables() ELSE array(
+    SELECT t FROM unnest(corpora) n CROSS JOIN LATERAL unnest(textsim._tables_of((textsim._corpus(n)).id)) t) END;
+
+CREATE OR REPLACE FUNCTION textsim.grant_reader(role regrole, VARIADIC corpora text[] DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     PERFORM textsim._check_given('the role', role IS NOT NULL);
     EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
-    EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA textsim TO %s', role);
-    PERFORM textsim._grant_ids(c.id) FROM textsim.corpus c;
-END $$;
-COMMENT ON FUNCTION textsim.grant_reader(regrole)
-    IS 'Lets a role search every corpus, including corpora that are created later.';
-
-CREATE OR REPLACE FUNCTION textsim.grant_reader(role regrole, corpus text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
-    -- Without the patterns, because new corpora copy the rights of the patterns, and without the parent of all
-    -- corpora's tables, which would count their rows.
-    shared text := (
+    -- Without the patterns, because new corpora copy the rights of the patterns, and without the parent of all corpora's
+    -- tables, which would count their rows.
+    EXECUTE format('GRANT SELECT ON %s TO %s', (
         SELECT string_agg(r.oid::regclass::text, ', ' ORDER BY r.oid)
         FROM pg_class r
-        WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind IN ('r', 'v')
-            AND r.oid <> ALL (textsim._corpus_tables() || 'textsim.corpus_table'::regclass));
-BEGIN
-    PERFORM textsim._check_given('the role', role IS NOT NULL);
-    EXECUTE format('GRANT USAGE ON SCHEMA textsim TO %s', role);
-    EXECUTE format('GRANT SELECT ON %s, %s TO %s',
-        shared, array_to_string(textsim._tables_of(c.id), ', '), role);
-    PERFORM textsim._grant_ids(c.id);
+        WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind IN ('r', 'v') AND (corpora = '{}'
+            OR r.oid <> ALL (textsim._corpus_tables() || 'textsim.corpus_table'::regclass)
+            OR r.oid = ANY (textsim._tables_to_grant(corpora)))), role);
+    PERFORM textsim._grant_ids(c.id) FROM textsim.corpus c;
 END $$;
-COMMENT ON FUNCTION textsim.grant_reader(regrole, text)
-    IS 'Lets a role search one corpus and read its judgements. The role can also read what all corpora share: their '
-    'names and settings.';
+COMMENT ON FUNCTION textsim.grant_reader(regrole, text[])
+    IS 'Lets a role search these corpora and read their judgements; if none is named, every corpus, including corpora that '
+    'are created later. The role can also read what all corpora share: their names and settings.';
 
-CREATE OR REPLACE FUNCTION textsim.grant_writer(role regrole) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-BEGIN
-    PERFORM textsim.grant_reader(role);
-    PERFORM textsim._grant_writing(role, textsim._corpus_tables());
-END $$;
-COMMENT ON FUNCTION textsim.grant_writer(regrole)
-    IS 'Lets a role search and write every corpus, judge its documents, attach tables that it owns, and run '
-    'workers.';
-
-CREATE OR REPLACE FUNCTION textsim.grant_writer(role regrole, corpus text) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+CREATE OR REPLACE FUNCTION textsim.grant_writer(role regrole, VARIADIC corpora text[] DEFAULT '{}') RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
+SET jit = off AS $$
 DECLARE
-    c textsim.corpus := textsim._required_corpus(corpus);
+    relations regclass[] := textsim._tables_to_grant(corpora);
 BEGIN
-    PERFORM textsim.grant_reader(role, corpus);
-    PERFORM textsim._grant_writing(role, textsim._tables_of(c.id));
+    PERFORM textsim.grant_reader(role, VARIADIC corpora);
+    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON textsim.pending, textsim.worker, textsim.judgement, textsim.merged_row, '
+        'textsim.expiry_look, %s TO %s', (
+        SELECT string_agg(r::text, ', ') FROM unnest(relations) r WHERE r::text !~ '^textsim.word'), role);
+    -- Not the column id: only the sequence gives out ids.
+    EXECUTE format('GRANT INSERT (corpus_id, documents) ON textsim.forgotten TO %s', role);
+    EXECUTE format('GRANT INSERT (hash, word) ON %s TO %s', (
+        SELECT string_agg(r::text, ', ') FROM unnest(relations) r WHERE r::text ~ '^textsim.word'), role);
+    PERFORM textsim._grant_ids(c.id) FROM textsim.corpus c;
+    EXECUTE format('GRANT EXECUTE ON FUNCTION '
+        'textsim._prepare_source(text, regclass, name[], name, text, name, name, name, regclass), '
+        'textsim._activate_source(integer, boolean), textsim._release_source(integer), '
+        'textsim._note_shape(integer, text[], text[]) TO %s', role);
 END $$;
-COMMENT ON FUNCTION textsim.grant_writer(regrole, text)
-    IS 'Lets a role search and write one corpus, judge its documents, attach tables that it owns, and run workers.';
+COMMENT ON FUNCTION textsim.grant_writer(regrole, text[])
+    IS 'Lets a role search and write these corpora, judge their documents, attach tables that it owns, and run workers; if '
+    'none is named, every corpus, including corpora that are created later.';
 
 CREATE OR REPLACE FUNCTION textsim.revoke_all(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$

@@ -1,12 +1,16 @@
 -- A step holds only what CREATE OR REPLACE cannot do: ALTER, DROP, UPDATE. The files of sql/schema run after the last one.
 
-SELECT textsim._begin_step('document');
+SELECT textsim._begin_step('document', 'cluster_event');
 
 -- Tracked clusters have linkage kept only. The next update computes those of another linkage anew, with their ids.
 DO $do$
 DECLARE
     tracking record;
 BEGIN
+    -- An update removes old events itself.
+    FOR tracking IN SELECT t.corpus_id FROM textsim.tracked t LOOP
+        EXECUTE format('DROP TRIGGER IF EXISTS track_insert ON textsim.%I', 'cluster_event_' || tracking.corpus_id);
+    END LOOP;
     FOR tracking IN SELECT t.corpus_id, t.mode FROM textsim.tracked t WHERE t.linkage <> 'kept' LOOP
         -- Inline, this transaction would compute them when it commits.
         UPDATE textsim.tracked t SET linkage = 'kept', mode = 'queue' WHERE t.corpus_id = tracking.corpus_id;
@@ -77,7 +81,8 @@ BEGIN
             AND regexp_replace(p.proname, '_[0-9]+$', '') = ANY (ARRAY[
                 '_connected_nodes', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters',
                 '_touching_nodes', '_regrouped_nodes', '_complete_groups', '_nodes_after_kept', '_followers',
-                '_move_to_nodes', '_kept_groups', '_store_groups', '_update_batch'])
+                '_move_to_nodes', '_kept_groups', '_store_groups', '_update_batch', '_hashes_of', '_unsearched_nodes',
+                '_find_links', '_kept_neighbours', '_tracking_triggers'])
     LOOP
         EXECUTE format('DROP FUNCTION %s', function);
     END LOOP;
@@ -93,3 +98,9 @@ DROP FUNCTION textsim.estimate(integer[], integer[]);
 DROP FUNCTION textsim.lock_corpus(text);
 DROP FUNCTION textsim.lock_scope(text, text);
 DROP FUNCTION textsim.match_pairs(text);
+DROP FUNCTION textsim.common_runs(text, text, text, integer);
+DROP FUNCTION textsim.members(text);
+DROP FUNCTION textsim.grant_reader(regrole);
+DROP FUNCTION textsim.grant_reader(regrole, text);
+DROP FUNCTION textsim.grant_writer(regrole);
+DROP FUNCTION textsim.grant_writer(regrole, text);

@@ -13,7 +13,7 @@ import textsim_db as ts
 from tests.support.commands import Textsim
 from textsim_db.measures import signature_estimate
 from textsim_db.sketch import sketch_texts
-from textsim_db.text.storable_text import MAX_BYTES
+from textsim_db.text.storable import MAX_BYTES
 
 DAYS = [(5, "Monday"), (6, "Friday")]
 

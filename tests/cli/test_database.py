@@ -132,15 +132,12 @@ def test_an_impossible_data_directory(tmp_path: Path) -> None:
     ("address", "message"),
     [
         ("mysql://x", "expected an address such as postgresql://"),
-        ("postgresql://\ud800/x", "cannot be read: 'utf-8' codec can't encode"),
-        ("postgresql://h/\ud800", "cannot be read: 'utf-8' codec can't encode"),
-        ("postgresql://a..b/x", "'idna' codec"),
-        ("postgresql://h:p/x", 'cannot be read: the port "p" of the host "h" is not a number'),
-        ("postgresql://u:secret@h:p/x", 'the port "p" of the host "h"'),
-        ("postgresql://u:se@cr:et@h:p/x?password=secret", 'the port "p" of the host "h"'),
-        ("postgresql://h/x?port=p", "cannot be read: Received non-integer port"),
-        ("postgresql://h:٣/x", 'the port "٣" of the host "h" is not a number'),
-        ("postgresql://u:secret@h:1,i:p/x", 'the port "p" of the host "i" is not a number'),
+        ("postgresql://\ud800/x", "cannot be read"),
+        ("postgresql://h/x?ports=1", "cannot be read"),
+        ("postgresql://u:secret@h:p/x", "such as postgresql://user@host:5432/name"),
+        ("postgresql://h/x?port=p", "such as postgresql://user@host:5432/name"),
+        ("postgresql://h:٣/x", "such as postgresql://user@host:5432/name"),
+        ("postgresql://u:secret@h:1,i:p/x", "such as postgresql://user@host:5432/name"),
         ("postgresql://u:p@secret@h/x", "special characters of a password written as %40"),
         ("postgresql://u:p@ss,w:secret@h/x", "special characters of a password written as %40"),
         ("postgresql://u:p@secret:secret@h/x", "special characters of a password written as %40"),
@@ -155,23 +152,19 @@ def test_not_an_address(address: str, message: str) -> None:
     assert "secret" not in result.stderr
 
 
-def test_install_upgrade_and_downgrade(empty_database_url: str) -> None:
+def test_install_and_uninstall(empty_database_url: str) -> None:
     runner = CliRunner(env={URL_VARIABLE: empty_database_url})
     result = runner.invoke(app, ["corpus", "list"])
     assert result.exit_code == 2
     assert "textsim db install" in result.stderr
-    for command in ("install", "upgrade", "install"):
-        result = runner.invoke(app, ["db", command, "--no-warm"])
+    for _ in range(2):
+        result = runner.invoke(app, ["db", "install", "--no-warm"])
         assert (result.exit_code, result.stdout) == (0, "")
         assert head() in result.stderr
     assert runner.invoke(app, ["corpus", "list"]).exit_code == 0
-    assert runner.invoke(app, ["db", "downgrade"]).exit_code == 2
-    result = runner.invoke(app, ["db", "downgrade", "0001_shema"])
-    assert result.exit_code == 2
-    assert "cannot go back to 0001_shema; expected base, which removes the schema" in result.stderr
-    result = runner.invoke(app, ["db", "downgrade", "base"])
+    result = runner.invoke(app, ["db", "uninstall"])
     assert result.exit_code == 2
     assert result.stderr.startswith("error: this would remove the schema textsim in postgresql")
     assert ", with all corpora; " in result.stderr
-    assert runner.invoke(app, ["db", "downgrade", "base", "--yes"]).exit_code == 0
+    assert runner.invoke(app, ["db", "uninstall", "--yes"]).exit_code == 0
     assert runner.invoke(app, ["corpus", "list"]).exit_code == 2

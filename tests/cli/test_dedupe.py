@@ -228,7 +228,7 @@ def test_wrong_usage(textsim: Textsim) -> None:
         (["in.jsonl", "--report", "x.txt"], "x.txt does not end in .jsonl"),
         (["in.jsonl", "-o", "x", "--keep", "best"], 'keep is "best"; expected first, last'),
         (["in.jsonl", "--report", "x.html", "--annotate"], "--annotate: it needs --output"),
-        (["in.jsonl", "-o", "x", "--keep-up-to", "0"], "0 is too low; expected 1 or more"),
+        (["in.jsonl", "-o", "x", "--keep-up-to", "0"], "keep_up_to is 0; expected 1 to"),
         (["in.jsonl", "-o", "x", "--threshold", "2"], "threshold is 2.0; expected above 0"),
         (["in.txt", "-o", "x"], "in.txt: expected a name that ends in .jsonl, .csv"),
         (["in.txt.gz", "-o", "x"], "in.txt.gz: no gzip file, or damaged"),

@@ -18,9 +18,9 @@ from textsim_db.cli import app, demo
 # Without these options nothing happens, or the help text describes the effect.
 WITHOUT_DEFAULT = {
     *("bands", "rows", "stop_words", "language", "file", "plot", "html", "watch", "output"),
-    *("report", "scope", "keep_for", "boilerplate", "passages", "time_column", "expires"),
-    *("row_filter", "against", "source", "records", "judgements", "note", "replaces", "max_lag"),
-    *("metrics_port", "query", "confidence", "prefix", "original"),
+    *("report", "scope", "keep_for", "boilerplate", "passages", "expires", "key_columns"),
+    *("row_filter", "against", "source", "input_", "judgements", "note", "replaces", "max_lag"),
+    *("metrics_port", "query", "confidence", "prefix", "original", "scope_columns", "time_"),
     *("split", "stratify", "statement", "kept", "run", "since"),
 }
 
@@ -87,7 +87,7 @@ def test_without_a_command_it_shows_the_first_steps() -> None:
         (["create"], 'there is no command "create"; did you mean textsim corpus create?'),
         (["import"], "did you mean textsim judgements import?"),
         (["list"], "did you mean textsim judgements list or textsim corpus list?"),
-        (["upgrde"], "did you mean textsim db upgrade?"),
+        (["instal"], "did you mean textsim db install?"),
         (["--bogus"], "(see textsim --help)\n"),
         (["query"], "(see textsim query --help)\n"),
         (["corpus", "create"], "(see textsim corpus create --help)\n"),

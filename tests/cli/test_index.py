@@ -225,7 +225,9 @@ def test_forget_prints_a_receipt(news: Textsim) -> None:
     assert "go with the next rebuild: textsim rebuild news" in told
     # It asks for no confirmation if it would refuse.
     for choices in ([], ["a", "--all-removed"]):
-        assert "expected keys, a scope" in news("forget", "news", *choices, status=2).stderr
+        assert (
+            "expected keys, a scope" in news("forget", "news", *choices, "--yes", status=2).stderr
+        )
 
 
 def test_forget_ends_with_1_while_somebody_reads_words(news: Textsim, database_url: str) -> None:

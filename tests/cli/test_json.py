@@ -30,7 +30,6 @@ WITHOUT_RESULTS = {"pending", "check", "status --scopes chat", "pending --retry"
 """Commands that list nothing here, because all is well."""
 LINES: list[tuple[str, dict[str, Any]]] = [
     ("db install --no-warm", {}),
-    ("db upgrade --no-warm", {}),
     ("corpus create news --threshold 0.5 --recall 1", {"threshold": 0.5, "documents": 0}),
     ("corpus create news --exist-ok --threshold 0.5 --recall 1", {"corpus": "news"}),
     ("index news news.jsonl", {"corpus": "news", "added": 4, "refused": 0}),
@@ -90,7 +89,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("contamination news.jsonl --against letters", {"key": "a"}),
     ("forget news b --later --yes", {"documents": 1, "has_words": True}),
     ("corpus drop news --yes", {"corpus": "news", "documents": 4}),
-    ("db downgrade base --yes", {"revision": "base"}),
+    ("db uninstall --yes", {}),
 ]
 """Command lines one after another, and members that an object of each has."""
 ELSEWHERE = {"warm", "db stop"}

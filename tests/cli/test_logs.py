@@ -27,11 +27,13 @@ from textsim_db.base import numba_compiler
 from textsim_db.cli import logs, progress_lines
 
 
-def test_commands_announce_that_kernels_are_compiled(capsys: pytest.CaptureFixture[str]) -> None:
-    announcer = numba_compiler.Announcer()
+def test_commands_announce_that_kernels_are_compiled(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numba_compiler, "_is_announced", False)
     with logs.log_to_stderr():
-        for is_cached in (False, False, True):
-            announcer.looked_up(is_cached)
+        for _ in range(2):
+            numba_compiler._announce()
     message = "compiling once for this installation; textsim warm compiles all kernels\n"
     assert capsys.readouterr().err == message
     assert numba_compiler.log.name == logs.COMPILER

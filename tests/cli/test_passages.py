@@ -30,10 +30,10 @@ def test_passages_are_shown_in_their_context(textsim: Textsim) -> None:
     before, after = " ".join(["earlier"] * 3), " ".join(["later"] * 5)
     assert f"{before} [{RUN}] {after} " in long.stdout
     assert f"P q, r s (t [{RUN.upper()}]! u v)" in textsim("passages", "c", text).stdout
-    none = textsim("passages", "c", RUN, "--words", "9")
+    none = textsim("passages", "c", RUN, "--min-words", "9")
     assert "the text has 8 words, and a passage has 9 or more" in none.stderr
     assert "0 passages in 0 documents found" in none.stderr
-    refused = textsim("passages", "c", RUN, "--words", "5", status=2)
+    refused = textsim("passages", "c", RUN, "--min-words", "5", status=2)
     assert "rebuild it, such as: textsim rebuild c --passages 5" in refused.stderr
     Path("letter.txt").write_text(RUN, encoding="utf-8")
     named = textsim("passages", "c", "letter.txt")

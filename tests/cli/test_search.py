@@ -108,7 +108,7 @@ def test_nothing_found(news: Textsim) -> None:
 
 
 WRONG: list[tuple[list[str], str]] = [
-    (["--max-results", "0"], "invalid value for '--max-results': 0 is too low; expected 1 or more"),
+    (["--max-results", "0"], "max_results is 0; expected 1 or more"),
     (["--max-results", "x"], "invalid value for '--max-results': \"x\" is not a whole number"),
     (["--threshold", "abc"], "invalid value for '--threshold': \"abc\" is not a number"),
     (["--threshold", "0"], "threshold is 0"),

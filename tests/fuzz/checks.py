@@ -33,7 +33,7 @@ from textsim_db.sketch.sketch_texts import buckets_of, sketch_tokens
 from textsim_db.text import hashing, shingles
 from textsim_db.text.nfkc import tables
 from textsim_db.text.shingles import find_shingles
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.tokens import split_texts, tokenize
 from textsim_db.text.utf8 import Tokens, Utf8
 

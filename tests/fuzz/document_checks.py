@@ -16,7 +16,7 @@ from tests.support import reference
 from tests.support.document_rows import grams
 from textsim_db.cluster import spanning_forest, split_large_buckets
 from textsim_db.cluster.kept_linkage import keep_representatives
-from textsim_db.compare import brute_force, packed_pairs, pair_counts
+from textsim_db.compare import brute_force, packed_pairs
 from textsim_db.compare.jaccard import Rows, jaccard_pairs
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.pair_values import values_of_pairs
@@ -26,7 +26,7 @@ from textsim_db.measures.alignments import alignment
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import stored_documents
 from textsim_db.sketch.ragged import Ragged, of_rows
-from textsim_db.text.keys import MAX_KEY_BYTES
+from textsim_db.text.storable import MAX_KEY_BYTES
 from textsim_db.text.utf8 import Tokens
 from textsim_db.write.band_rows import changed_rows
 
@@ -77,7 +77,7 @@ def check_pairs(rng: random.Random) -> None:
     rounds = rng.randrange(1, 5)
     parts = [packed_pairs.Round(number, rounds) for number in range(rounds)]
     rounds_of = ((packed_pairs.of_round(members, part), part) for part in parts)
-    lists = [each for part in rounds_of for each in pair_counts.lists(*part)]
+    lists = [each for part in rounds_of for each in packed_pairs.lists(*part)]
     pairs = np.concatenate([np.empty(0, np.int64), *(pairs for pairs, _ in lists)])
     counts = [count for _, counts in lists for count in counts.tolist()]
     left, right = packed_pairs.left_of(pairs), packed_pairs.right_of(pairs)

@@ -105,7 +105,7 @@ def test_the_answers_are_those_of_sql(notes: ts.Corpus, connection: Connection) 
             forgotten = await call("forget", keys=keys)
             assert (forgotten["documents"], forgotten["judgements"]) == (2, 1)
             assert (await call("status"))["documents"] == 1
-            assert rows("SELECT scope, indexed FROM textsim.scopes('notes')") == [
+            assert rows("SELECT scope, indexed FROM textsim._scopes('notes', NULL)") == [
                 ("bert", 2),
                 ("anna", 1),
             ]
@@ -305,22 +305,6 @@ def test_a_forced_text_of_other_order_is_stored_once(db: ts.Database) -> None:
         assert len(corpus) == 2
         assert corpus.check() == []
         db.drop_corpus(corpus.name)
-
-
-def test_a_text_is_stored_if_its_twin_is_forgotten_meanwhile(notes: ts.Corpus) -> None:
-    class Late(CorpusTools):
-        """Another client forgets the twin before this one reads it."""
-
-        def _texts(self, keys: list[str]) -> dict[str, Any]:
-            if keys == ["b2"]:
-                notes.forget(["b2"], later=True)
-            return super()._texts(keys)
-
-    for force in (False, True):
-        answer = json.loads(Late(notes, "bert").remember(HARBOUR, force=force))
-        assert (answer["outcome"], answer["is_stored"], answer["matches"]) == ("new", True, [])
-        notes.forget([answer["key"]], later=True)
-        notes.add("b2", HARBOUR, "bert")
 
 
 def test_the_official_client_calls_a_process(notes: ts.Corpus, database_url: str) -> None:

@@ -49,7 +49,7 @@ from textsim_db.measures import (
     word_ngrams,
     words,
 )
-from textsim_db.measures.min_hash import FAMILIES, PRIME, coefficients, signatures
+from textsim_db.measures.matrices import FAMILIES, PRIME, coefficients, signatures
 from textsim_db.settings.choose_bands import Bands
 from textsim_db.sketch.fast_similarity import splitmix64
 from textsim_db.text.hashing import hash_texts

@@ -20,7 +20,7 @@ FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
 WHERE p.pronamespace = 'textsim'::regnamespace AND p.prokind = 'f' ORDER BY 1
 """
 TRIGGER_FUNCTIONS = (
-    *("textsim._refuse_write()", "textsim._log_documents()", "textsim._after_events()"),
+    *("textsim._refuse_write()", "textsim._log_documents()"),
     "textsim._change_passage_rows()",
 )
 # Calls with valid values: they are refused for missing rights only.

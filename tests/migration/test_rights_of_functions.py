@@ -91,6 +91,7 @@ BY_NAME = {
         "kinds": "{change,words,failed}",
         "verdicts": "{same,different}",
         "functions": "{_normal_form_of}",
+        "corpora": "{hidden}",
         "tables": "{source}",
     },
     "integer": {"words": "9"},
@@ -143,7 +144,8 @@ def calls(stage: Stage, role: str) -> list[str]:
                 unknown.append(f"{function}: {name} {of_type}")
             cast = "" if of_type == "anyelement" else f"::{of_type}"
             arguments.append(f"{name} => {value}{cast}")
-        if is_variadic:
+        if is_variadic:  # without the last argument, the server finds no function by names
+            arguments = [each.split(" => ", 1)[1] for each in arguments]
             arguments[-1] = f"VARIADIC {arguments[-1]}"
         call = "CALL {}({})" if kind == "p" else "SELECT f::text FROM {}({}) f"
         statements += [

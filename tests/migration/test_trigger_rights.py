@@ -53,7 +53,7 @@ def test_only_the_owner_of_a_table_may_use_its_trigger_function(stage: Stage) ->
             stage.run(role, create.format("article", 1))
     with pytest.raises(pg.InsufficientPrivilege, match="_changes_2"):
         stage.run(stage.other, create.format("other", 2))
-    with pytest.raises(pg.InsufficientPrivilege, match="only the owner of table"):
+    with pytest.raises(pg.InsufficientPrivilege, match=r"permission denied|must be owner"):
         stage.run(stage.other, "SELECT textsim.detach('news', 'article')")
     assert stage.run(stage.owner, "SELECT relation::text FROM textsim.sources") == [("article",)]
     stage.run(stage.writer, "SELECT textsim.detach('news', 'article')")

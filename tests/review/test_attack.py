@@ -13,7 +13,7 @@ from tests.review.conftest import HOME, PORT, TOKEN, Open
 from tests.support.review import HOSTILE, check_elements
 
 PATHS = [
-    *("/", "/effect", "/pairs", "/pair", "/clusters", "/cluster", "/inspection", "/precision"),
+    *("/", "/effect", "/pairs", "/pair", "/clusters", "/cluster", "/precision"),
     *("/help", "/judgements", "/judgements.csv", "/judgements.jsonl", "/progress", "/judge"),
     *("/undo", "/import", "/static/review.css", "/static/..%2fpages.py", "//evil.example/"),
     *("/%00", "/pair/../judge"),

@@ -160,7 +160,8 @@ def test_a_cluster_is_inspected_cut_and_joined(
         browser.find_element(By.CSS_SELECTOR, "td a").click()
         wait(browser, lambda: title(browser) == "Cluster of 3 documents")
         browser.find_element(By.ID, "inspect").click()
-        wait(browser, lambda: "No template" in browser.find_element(By.ID, "inspection").text)
+        wait(browser, lambda: browser.find_elements(By.ID, "inspection"))
+        assert "No template" in browser.find_element(By.ID, "inspection").text
         for label, place, count in (("Different", 0, 3), ("Different", 0, 2), ("Same", -1, 3)):
             buttons = browser.find_elements(By.CSS_SELECTOR, f"button[aria-label^={label}]")
             button = buttons[place]

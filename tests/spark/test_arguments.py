@@ -66,24 +66,10 @@ def test_types_of_columns(spark: Any) -> None:
         find_candidates(df.withColumn("id", F.lit("a")))
 
 
-def test_names_that_differ_in_case_alone(spark: Any) -> None:
-    df = spark.createDataFrame([("a", "one", "two")], ["id", "text", "Text"])
-    with pytest.raises(ConfigurationError, match=r'text="text" names 2 .*, "text" and "Text": S'):
-        find_candidates(df)
-    ranked = spark.createDataFrame([("a", "one", 1, 2)], ["id", "text", "n", "N"])
-    with pytest.raises(ConfigurationError, match=r'rank="n" names 2 columns .*"n" and "N"'):
-        find_candidates(ranked).duplicates(rank="n")
-    spark.conf.set("spark.sql.caseSensitive", "true")
-    try:
-        assert find_candidates(df).candidates == 0
-    finally:
-        spark.conf.unset("spark.sql.caseSensitive")
-
-
 @pytest.mark.parametrize(
     ("rank", "message"),
     [
-        ("first", "a DataFrame has no first and last row"),
+        ("first", 'rank="first" names no column'),
         ("scor", 'rank="scor" names no column'),
         (F.array, "rank has the type array"),
     ],

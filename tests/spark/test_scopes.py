@@ -16,11 +16,10 @@ from tests.support.scopes import THRESHOLD, Document, random_documents, true_pai
 from tests.support.spark import rows
 from tests.support.spark_stages import find, results
 from textsim_db.cluster import split_large_buckets
-from textsim_db.compare import pair_counts
+from textsim_db.compare import packed_pairs
 from textsim_db.results import AddReport
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.spark import find_candidates, read, stage_2_edges, stage_3_results, write
-from textsim_db.spark.write_corpus import survey
 
 pytestmark = pytest.mark.more
 
@@ -41,7 +40,7 @@ def test_large_buckets_and_copies_stay_in_their_scope(
     monkeypatch.setattr(split_large_buckets, "MOST_MET", 0)
     monkeypatch.setattr(stage_2_edges, "LARGEST_COUNTED", rng.choice((2, 64)))
     monkeypatch.setattr(stage_2_edges, "PARTITION_DOCUMENTS", rng.choice((20, 1000)))
-    monkeypatch.setattr(pair_counts, "PAIRS_AT_ONCE", rng.choice((3, 10_000)))
+    monkeypatch.setattr(packed_pairs, "PAIRS_AT_ONCE", rng.choice((3, 10_000)))
     config = CorpusSettings("word:2", THRESHOLD, recall, scoped=True).complete()
     documents = random_documents(rng.randrange(2**32), 400)
     candidates = find(documents, config, rng.choice((1, 7)))
@@ -93,16 +92,6 @@ def test_a_written_corpus_equals_an_added_one_and_can_be_read_again(
     as_stored = EXACT | {"recall": settings["recall"]}
     found = find_candidates(df, "key", "normal_form", "scope", **as_stored)
     assert rows(found.pairs()) == sorted(corpus.pairs())
-
-
-def test_other_scopes_make_other_documents(spark: SparkSession, db: ts.Database) -> None:
-    """A second call must not go on with the hidden corpus of a call with other scopes."""
-    documents = [Document("1", "a text", "a"), Document("2", "a text", "b")]
-    fingerprints = set()
-    for scopes in ("ab", "ba", "aa"):
-        moved = [d._replace(scope=scope) for d, scope in zip(documents, scopes, strict=True)]
-        fingerprints.add(survey(scoped_frame(spark, moved).withColumnRenamed("id", "key")).contents)
-    assert len(fingerprints) == 3
 
 
 def test_a_scope_may_have_any_type(spark: SparkSession, db: ts.Database) -> None:

@@ -15,7 +15,7 @@ from tests.support.spark_stages import find, number_of, receive, results, rows_o
 from textsim_db.cluster import linkages, split_large_buckets
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.kept_linkage import keep_representatives
-from textsim_db.compare import pair_counts
+from textsim_db.compare import packed_pairs
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.errors import ConfigurationError, InputError
 from textsim_db.measures.by_name import JACCARD
@@ -49,7 +49,7 @@ def test_pairs_are_all_similar_pairs_that_share_a_bucket(
     monkeypatch.setattr(split_large_buckets, "LARGE_BUCKET", rng.choice((2, 5, 256)))
     monkeypatch.setattr(split_large_buckets, "MOST_MET", rng.choice((0, 1000)))
     monkeypatch.setattr(stage_2_edges, "PARTITION_DOCUMENTS", 20)
-    monkeypatch.setattr(pair_counts, "PAIRS_AT_ONCE", rng.choice((3, 50, 10_000)))
+    monkeypatch.setattr(packed_pairs, "PAIRS_AT_ONCE", rng.choice((3, 50, 10_000)))
     threshold = rng.choice((0.5, 0.6, 0.75))
     settings = CorpusSettings(shingle, threshold, recall, num_hashes=64)
     config = settings.complete()

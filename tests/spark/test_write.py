@@ -1,4 +1,4 @@
-"""write() stores what add_many() does, unseen before it is complete; read() gives it back."""
+"""write() stores what add_many() does; read() gives it back."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from tests.support.rebuilds import stored_rows
 from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
 from textsim_db.results import AddReport
-from textsim_db.spark import read, write, write_corpus
+from textsim_db.spark import read, write
 from textsim_db.spark.read_corpus import PAGE
-from textsim_db.spark.write_corpus import count_documents
 from textsim_db.text.tokens import normal_form
-from textsim_db.write.temporary_corpora import temporary_name
 
 pytestmark = pytest.mark.more
 
@@ -60,37 +58,20 @@ COLUMNS = "id string, text string"
 
 
 def test_a_table_stays_attached_to_an_empty_corpus_that_is_filled(
-    spark: SparkSession, db: ts.Database, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, db: ts.Database
 ) -> None:
-    corpus = db.create_corpus("c", threshold=0.6)
-    number = stored_corpus.load(db.engine, "c").id
+    corpus = db.create_corpus("c", recall=1.0, passages=13)
     with psycopg.connect(db.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
         corpus.attach("t", "id", "body")
-        connection.execute("INSERT INTO t VALUES (1, 'the words of a row'), (2, 'of another row')")
-
-        def count(*arguments: Any) -> int:
-            """Index the table when the hidden corpus is complete, and count its documents."""
-            db.worker().run(until_idle=True)
-            return stored_count(*arguments)
-
-        stored_count = count_documents
-        monkeypatch.setattr(write_corpus, "count_documents", count)
-        rows = [(1, "other words"), (3, "words of Spark")]
-        df = spark.createDataFrame(rows, "n long, body string")
-        report = write(df, db.url, "c", key="n", text="body")
-        assert report == AddReport(added=2)
-        assert len(db.corpus("c")) == 3
-        assert corpus.query("the words of a row")[0].key == "1"
-        assert stored_corpus.load(db.engine, "c").id != number
-        assert stored_corpus.names(db.engine) == ["c"]
-        assert corpus.config.threshold == 0.6
+        df = spark.createDataFrame(DOCUMENTS, COLUMNS)
+        assert write(df, db.url, "c") == AddReport(added=len(DOCUMENTS), without_words=1)
         connection.execute("INSERT INTO t VALUES (3, 'the last words of the row')")
         db.worker().run(until_idle=True)
         assert [m.key for m in corpus.query("the last words of the row")] == ["3"]
     assert list(corpus.drift()) == []
     assert corpus.check() == []
-    assert [source.table for source in db.sources()] == ["t"]
+    assert corpus.config.common is not None
 
 
 def test_a_corpus_with_other_settings_is_refused(spark: SparkSession, db: ts.Database) -> None:
@@ -109,20 +90,6 @@ def test_a_unique_corpus_is_refused(spark: SparkSession, db: ts.Database) -> Non
     with pytest.raises(ts.ConfigurationError, match='corpus "c" is unique'):
         write(df, db.url, "c")
     assert len(db.corpus("c")) == 0
-
-
-def test_a_name_that_is_taken_meanwhile_is_refused(
-    spark: SparkSession, db: ts.Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def count(*arguments: Any) -> int:
-        db.create_corpus("c").add("1", "a text of another client")
-        return 1
-
-    monkeypatch.setattr(write_corpus, "count_documents", count)
-    df = spark.createDataFrame([("1", "a text")], COLUMNS)
-    with pytest.raises(ts.CorpusExists, match='corpus "c" was created while'):
-        write(df, db.url, "c")
-    assert db.corpus("c").query("a text of another client")
 
 
 @pytest.mark.parametrize(
@@ -148,15 +115,6 @@ def test_keys_may_be_numbers_of_any_column(spark: SparkSession, db: ts.Database)
     df = spark.sql("SELECT CAST(-7 AS SMALLINT) AS `a.b`, 'the text' AS `the ``text`")
     assert write(df, db.url, "c", key="a.b", text="the `text").added == 1
     assert [match.key for match in db.corpus("c").query("the text")] == ["-7"]
-
-
-def test_two_calls_cannot_hold_one_name(db: ts.Database) -> None:
-    with (
-        temporary_name(db.engine, "0" * 16),
-        pytest.raises(ts.CorpusBusy, match="another session loads the same documents"),
-        temporary_name(db.engine, "0" * 16),
-    ):
-        pass
 
 
 STORED = {f"k{i}": f"The Text {i} of {i % 7}, ÀÉ!" for i in range(2 * PAGE + 10)} | {"empty": ""}

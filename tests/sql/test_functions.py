@@ -20,9 +20,9 @@ PUBLIC = {
         "normal_form overlap shingles words"
     ),
     "stable": (
-        "candidates cluster_events cluster_of common_runs "
+        "candidates cluster_events "
         "contradictions differs distinct_of jaccard judgements languages matches "
-        "members members_of nearest neighbours passages passages_of quote regions scopes "
+        "members nearest neighbours passages passages_of quote regions "
         "signature"
     ),
     "volatile": (
@@ -93,10 +93,8 @@ CHANGES = {
     ),
     "track": ("'c', 'kept'", {0: "name of the corpus", 1: "linkage"}),
     "untrack": ("'c'", {0: "name of the corpus"}),
-    "grant_reader": ("current_user::regrole", {0: "the role"}),
-    "grant_reader ": ("current_user::regrole, 'c'", {0: "the role", 1: "name of the corpus"}),
-    "grant_writer": ("current_user::regrole", {0: "the role"}),
-    "grant_writer ": ("current_user::regrole, 'c'", {0: "the role", 1: "name of the corpus"}),
+    "grant_reader": ("current_user::regrole, 'c'", {0: "the role", 1: "name of the corpus"}),
+    "grant_writer": ("current_user::regrole, 'c'", {0: "the role", 1: "name of the corpus"}),
     "revoke_all": ("current_user::regrole", {0: "the role"}),
     "set_owner": ("current_user::regrole", {0: "the role"}),
 }
@@ -167,6 +165,10 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
         ),
         ("textsim.judgements('none')", 'corpus "none" does not exist'),
         ("textsim.contradictions(NULL)", "the name of the corpus is NULL"),
+        ("textsim.matches(NULL, 'a', language => 'en')", "the name of the corpus is NULL"),
+        ("textsim.signature(NULL, 'a')", "the name of the corpus is NULL"),
+        ("textsim.pairs(NULL)", "the name of the corpus is NULL"),
+        ("textsim.duplicates(NULL)", "the name of the corpus is NULL"),
         (
             "textsim.judge('c', 'a', 'b', 'equal')",
             "verdict is 'equal'; expected same, different or unsure",

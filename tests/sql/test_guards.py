@@ -11,7 +11,7 @@ from tests.support.random_texts import random_text
 from textsim_db.settings.corpus_settings import GUARD_LISTS
 from textsim_db.settings.named_values import Guard, GuardRules
 from textsim_db.text import distinctions, fillers, guard_lines, guards
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.tokens import normal_form, tokenize, words
 
 KINDS = [list(kinds) for k in range(5) for kinds in combinations([*map(str, Guard)], k)]

@@ -31,8 +31,6 @@ ONLY_SQL = {
     "judge": {"hashes"},
 }
 """Arguments that only the function has, where a method has an argument of another kind instead."""
-KEYS = {"members": {"key"}}
-"""Arguments of methods that stand for a function of their own in SQL, such as members_of()."""
 ONLY_PYTHON = {"measure", "rank", "progress", "later", "any_text"}
 """Arguments that only methods have: the other measures, functions, and a rebuild at once or later."""
 OTHER_KINDS = {"attach", "detach", "merge", "normal_form", "remove"}
@@ -74,7 +72,7 @@ def test_arguments_and_defaults_are_those_of_the_method(connection: Connection) 
     assert len(compared) > 20
     for function in compared:
         parameters = dict(inspect.signature(function.method).parameters)
-        own = {*parameters} - {"self"} - ONLY_PYTHON - KEYS.get(function.name, set())
+        own = {*parameters} - {"self"} - ONLY_PYTHON
         assert set(function.arguments) - ONLY_SQL.get(function.name, set()) == own, function.name
         for name, expression in zip(function.arguments, function.defaults, strict=True):
             if name not in own:
@@ -169,7 +167,7 @@ def test_every_reader_returns_the_same_in_both_languages(
         if not corpus.config.scoped:
             corpus.judge(a, b, rng.choice([*Verdict]))
     readers = [f for f in functions(connection) if f.columns and f.name not in NO_READERS]
-    assert len(readers) > 15
+    assert len(readers) > 14
     found = dict.fromkeys((each.name for each in readers), 0)
     for _ in range(8):
         values = draws(corpus, texts, rng)

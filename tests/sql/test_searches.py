@@ -41,12 +41,6 @@ def test_a_search_for_a_row_that_is_not_indexed_returns_no_rows(
         query = f"SELECT m.key, f.* FROM mine m CROSS JOIN LATERAL textsim.{function} f"
         key_pairs = [row[:2] for row in connection.execute(query.encode()).fetchall()]
         assert key_pairs == rows, function
-    for function in (
-        "pairs(NULL)",
-        "clusters(NULL)",
-        "duplicates(NULL)",
-    ):
-        assert connection.execute(f"SELECT * FROM textsim.{function}".encode()).fetchall() == []
     with pytest.raises(ts.DocumentNotFound):
         corpus.neighbours("new")
 

@@ -47,15 +47,8 @@ def test_functions_of_texts_handle_empty_and_null_arguments(
     assert value(connection, "SELECT textsim.signature('c', '...')") == []
     assert value(connection, "SELECT count(*) FROM textsim.matches('c', '')") == 0
     assert value(connection, "SELECT count(*) FROM textsim.matches('c', NULL)") == 0
-    assert (
-        value(connection, "SELECT count(*) FROM textsim.matches(NULL, 'a', language => 'en')") == 0
-    )
-    assert (
-        value(connection, "SELECT count(*) FROM textsim.neighbours(NULL, 'a', language => 'en')")
-        == 0
-    )
     db.create_corpus("stopped", stop_words=["the"])
-    for corpus, body in (("c", None), ("stopped", None), (None, "a")):
+    for corpus, body in (("c", None), ("stopped", None)):
         assert value(connection, "SELECT textsim.signature(%s, %s)", [corpus, body]) is None
         assert value(connection, "SELECT textsim.jaccard(%s, 'a', %s)", [corpus, body]) is None
 

@@ -23,7 +23,7 @@ WITHOUT_SCANS = re.compile(
     r"(?:textsim\.)?(?:_(?:candidates|write)_\d+|_smallest_values|_normal_form_of(?:_\d+)?|_word_numbers(?:_\d+)?|_mates(?:_\d+)?"
     r"|_compares_all|_search|_store_form|_forget_failures|_remove_documents?|_delete_locked|_awaited_twins|_near_misses|_index_existing|_merges|_uncompared|_search_warnings|_unequal_keys|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
     r"|_logged_documents|_connected_keys|_update_clusters|_waiting|_replaced_ids"
-    r"|_change_passage_rows|_chosen_values|_count_documents_of|common_runs|_find_passages|_passages_of|passages|_quote|regions"
+    r"|_change_passage_rows|_chosen_values|_count_documents_of|_find_passages|_passages_of|passages|_quote|regions"
     r"|distinct_of)\("
 )
 """Matches functions whose plans were made when the table was empty, and are used when it is full."""
@@ -34,7 +34,7 @@ WALKS_INDEX = re.compile(
 """Matches functions that walk the log, or expired documents, in the order of an index."""
 
 WITHOUT_NESTED_LOOPS = re.compile(
-    r"(?:textsim\.)?(?:_move_to_nodes|_unsearched_nodes|_remove_empty_nodes|_first_documents|_are_kept|_kept_neighbours|_later_neighbours"
+    r"(?:textsim\.)?(?:_move_to_nodes|_remove_empty_nodes|_first_documents|_are_kept|_later_neighbours"
     r"|_group_nodes|_followed_otherwise|_kept_groups|_store_groups|_end_clusters|_judged_links|_with_judged|_place_judged|_unequal_keys)(?:_\d+)?\(|(?:textsim\.)?_candidates_\d+\("
 )
 """Matches functions of tracked clusters and of searches, in which the sizes of CTEs are guessed."""
@@ -142,8 +142,6 @@ def _expected_settings(function: str) -> list[str]:
         settings += ["enable_hashjoin=on", "enable_mergejoin=on"]
     if "_connected_keys" in function:
         settings += ["enable_hashjoin=off", "enable_mergejoin=off"]
-    if re.match(r"(?:textsim\.)?common_runs\(", function):
-        settings.append("client_min_messages=warning")
     if WRITES_NUMBERS.match(function):
         settings += ["extra_float_digits=1", "IntervalStyle=postgres"]
     if "_pairs_query(" in function or "_filled(" in function:
@@ -157,9 +155,7 @@ def _expected_settings(function: str) -> list[str]:
         settings += ["TimeZone=UTC", "DateStyle=ISO"]
     if any(name in function for name in ("_text_of(", "_prepare_source(", "_changes_")):
         settings += TEXT_SETTINGS
-    if re.search(
-        r"_functions_like\(|_grant_writing\(|_prepare_source\(|_make_function\(", function
-    ):
+    if re.search(r"_functions_like\(|grant_writer\(|_prepare_source\(|_make_function\(", function):
         settings.append("quote_all_identifiers=off")
     return settings
 
@@ -174,13 +170,14 @@ def schema_catalog(url: str) -> Catalog:
 
 
 def without_leftovers(upgraded: Catalog, old: Catalog, new: Catalog) -> Catalog:
-    """Leave out what only an older schema made: private functions, and a sequence that they use.
+    """Leave out what only an older schema made: functions that its clients call, and a sequence.
 
-    A call that waits for an upgrade still calls them, so they stay, and the next step drops them.
+    Clients that run during an upgrade still call them, so they stay, and the next step drops them.
     """
     left = {row[0] for name in ("functions", "sequences") for row in old[name]}
     left -= {row[0] for rows in new.values() for row in rows}
-    left = {each for each in left if re.match(r"(textsim\.)?_|last_notice$", each)}
+    called = r"(textsim\.)?(_|members_of\(|cluster_of\(|scopes\()|last_notice$"
+    left = {each for each in left if re.match(called, each)}
     return {name: [row for row in rows if row[0] not in left] for name, rows in upgraded.items()}
 
 

@@ -12,7 +12,7 @@ from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch import sketch_texts
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import stop_words
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.tokens import normal_form
 
 CORPORA = ("word:1", "word:3", "char:5")

@@ -10,7 +10,7 @@ from typing import Any
 
 import textsim_db as ts
 from tests.support.connections import Connection
-from textsim_db.results import CommonRun, Passage
+from textsim_db.results import Passage
 
 WORDS = 8
 """The words of the shortest passage; its shingles have four words."""
@@ -90,13 +90,6 @@ def in_sql(connection: Connection, text: str, *arguments: Any) -> list[Run]:
     places = ", ".join(["%s"] * (1 + len(arguments)))
     query = f"SELECT * FROM textsim.passages('c', {places})".encode()
     return [tuple(row) for row in connection.execute(query, [text, *arguments])]
-
-
-def common_in_sql(
-    connection: Connection, text: str, max_documents: int | None = None, scope: str | None = None
-) -> list[CommonRun]:
-    query = "SELECT * FROM textsim.common_runs('c', %s, %s, %s)"
-    return [CommonRun(*row) for row in connection.execute(query, [text, scope, max_documents])]
 
 
 def has_many_places(units: Sequence[str], least: int = WORDS) -> bool:

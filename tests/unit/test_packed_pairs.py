@@ -13,7 +13,7 @@ from tests.fuzz.document_checks import check_similarities
 from tests.support import reference
 from tests.support.document_rows import grams, rows_of
 from textsim_db.cluster.split_large_buckets import SAME, all_links, groups_of, joining_links
-from textsim_db.compare import pair_counts
+from textsim_db.compare import packed_pairs
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import (
     ONLY_ROUND,
@@ -126,8 +126,8 @@ def test_pairs_of_an_exact_corpus_are_its_candidates(rng: random.Random, thresho
     buckets = random_buckets(rng, 200, ids=30)
     sizes = {i: rng.randrange(1, 9) for i in range(1, 29)}
     arrays = (np.array(list(each), np.int32) for each in (sizes, sizes.values()))
-    known = pair_counts.Sizes(*arrays)
-    lists = pair_counts.lists(members(without_singles(buckets)), ONLY_ROUND, known, threshold)
+    known = packed_pairs.Sizes(*arrays)
+    lists = packed_pairs.lists(members(without_singles(buckets)), ONLY_ROUND, known, threshold)
     assert [pair for pairs, _ in lists for pair in to_list(pairs)] == sorted(
         (a, b)
         for (a, b), shared in every_pair(buckets).items()
@@ -141,7 +141,7 @@ def test_empty_buckets_give_no_pairs() -> None:
     assert [to_lists(part) for part in grouped(np.empty(0, np.int64), 4)] == [[[]], [[]]]
     nothing = joined_members([])
     assert nothing.sizes.tolist() == []
-    assert list(pair_counts.lists(nothing)) == []
+    assert list(packed_pairs.lists(nothing)) == []
     pair = pack(np.array([1]), np.array([2]))
     assert BucketsOfDocuments(nothing).least_shared(pair).tolist() == [-1]
 
@@ -174,6 +174,6 @@ def test_a_pair_counts_for_the_first_bucket_that_it_shares(rng: random.Random) -
 
 def test_more_than_255_shared_rows_count_as_255() -> None:
     of_buckets = members([[1, 2]] * 1000 + [[1, 3]])
-    ((pairs, counts),) = pair_counts.lists(of_buckets)
+    ((pairs, counts),) = packed_pairs.lists(of_buckets)
     assert to_list(pairs) == [(1, 2), (1, 3)]
     assert counts.tolist() == [255, 1]

@@ -22,7 +22,7 @@ from textsim_db.read.stored_documents import compose_forms
 from textsim_db.settings.named_values import Shingle
 from textsim_db.text.nfkc import PIECE_BYTES, join_broken_words, prepare_pieces, tables
 from textsim_db.text.shingles import find_shingles, shingles
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.tokens import normal_form, tokenize, words
 from textsim_db.text.word_places import place_words
 

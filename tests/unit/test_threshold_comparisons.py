@@ -15,7 +15,7 @@ THRESHOLDS: Final = {"threshold", "close", "unique_from", "edge"}
 """Names of values that a similarity is compared with."""
 DECIDES_NOTHING: Final = {
     # Pairs that these functions leave out cannot reach the threshold.
-    "compare/brute_force.py:_overlaps",
+    "compare/brute_force.py:overlaps",
     "compare/jaccard.py:may_reach",
     "compare/promising_pairs.py:_is_promising",
     "sketch/exact_prefix.py:_least_overlap",

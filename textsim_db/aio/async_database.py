@@ -190,7 +190,6 @@ class Corpus(Derived[corpus.Corpus]):
     plan = coroutine(corpus.Corpus.plan)
     statistics = coroutine(corpus.Corpus.statistics)
     boilerplate = coroutine(corpus.Corpus.boilerplate)
-    idf_weights = coroutine(corpus.Corpus.idf_weights)
     check = coroutine(corpus.Corpus.check)
 
     attach = coroutine(corpus.Corpus.attach)

@@ -26,7 +26,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from textsim_db.db.cancellation import Cancellation
 from textsim_db.errors import DatabaseUnavailable
@@ -36,12 +36,6 @@ OPEN_PATIENCE_SECONDS = 30.0
 """How long an iterator waits for the end of another one, as long as a call waits for a connection."""
 
 Result = TypeVar("Result")
-
-
-class Closable(Protocol):
-    """An object that is open until its close() is called, in any thread."""
-
-    def close(self) -> None: ...  # noqa: D102
 
 
 class CallContext:
@@ -64,7 +58,7 @@ class Threads:
         self._ends = ThreadPoolExecutor(2 * count, "textsim-end")
         self._count = count
         self._may_open = asyncio.Semaphore(count)
-        self._open: set[Closable] = set()
+        self._open: set[_Steps[Any]] = set()
         self._is_closed = False
 
     async def run(self, function: Callable[[], Result], call: CallContext | None = None) -> Result:
@@ -91,7 +85,7 @@ class Threads:
         """Run a function that ends something, to its end, even if the task is cancelled."""
         return await ended(self._ends.submit(copy_context().run, function))
 
-    async def begin(self, opened: Closable) -> None:
+    async def begin(self, opened: _Steps[Any]) -> None:
         """Wait until few enough objects are open, and let close() close this one too.
 
         Each open iterator keeps up to three connections. If all of them waited for another connection,
@@ -110,7 +104,7 @@ class Threads:
             ) from None
         self._open.add(opened)
 
-    def forget(self, opened: Closable) -> None:
+    def forget(self, opened: _Steps[Any]) -> None:
         """Note that an object is closed, so that another one may begin."""
         self._open.discard(opened)
         self._may_open.release()
@@ -124,7 +118,7 @@ class Threads:
             finally:
                 self._ends.shutdown(wait=False)
 
-    def _close(self, opened: list[Closable], last: Callable[[], None]) -> None:
+    def _close(self, opened: list[_Steps[Any]], last: Callable[[], None]) -> None:
         try:
             for each in opened:
                 each.close()

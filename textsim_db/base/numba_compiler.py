@@ -18,7 +18,6 @@ import platform
 import re
 import signal
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -117,7 +116,7 @@ def _is_cached(kernel_cache: Any, signature: Any, target_context: Any) -> bool:
 
 def _compile_once(compile_: Callable[[Any], Any], kernel_cache: _Cache, signature: Any) -> Any:
     """Load or compile a kernel; let other processes wait for the result instead of compiling it too."""
-    with global_compiler_lock, announcer.timed():
+    with global_compiler_lock:
         try:
             return compile_(signature)
         finally:
@@ -179,7 +178,8 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         cached = self._load(sig, target_context)
         if cached is None and self._is_locked():
             cached = self._load(sig, target_context)
-        announcer.looked_up(cached is not None)
+        if cached is None:
+            _announce()
         return cached
 
     def has(self, sig: Any, target_context: Any) -> bool:
@@ -238,7 +238,7 @@ def _lock_file(folder: str) -> int:
     )
 
 
-_has_warned = False
+_has_warned = _is_announced = False
 
 
 def _do_nothing() -> None:
@@ -254,71 +254,24 @@ def watch_compiler(after_each: Callable[[], None]) -> Iterator[None]:
 
     Meanwhile Python runs no kernel, so that each kernel in use is compiled.
     """
-    global _after_each
-    seconds = interpreter.seconds
-    _after_each, announcer.is_watched, interpreter.seconds = after_each, True, 0.0
+    global _after_each, _is_announced
+    was_announced, seconds = _is_announced, interpreter.seconds
+    _after_each, _is_announced, interpreter.seconds = after_each, True, 0.0
     try:
         yield
     finally:
-        _after_each, announcer.is_watched, interpreter.seconds = _do_nothing, False, seconds
+        _after_each, _is_announced, interpreter.seconds = _do_nothing, was_announced, seconds
 
 
-class Announcer:
-    """Logs that kernels are compiled, so that nobody waits half a minute without a word.
+def _announce() -> None:
+    """Log once that kernels are compiled, so that nobody waits half a minute without a word.
 
-    Every use of a corpus begins with the same kernel. If that kernel is not cached, most are not, so the
-    first line comes at once. Otherwise it comes when the process has compiled for some seconds. The
-    lines are warnings, because Python prints those of a program that configures no logging.
+    The line is a warning, because Python prints those of a program that configures no logging.
     """
-
-    patience = 2.0
-    """Seconds of compilation before the first line, if the first kernel is cached."""
-    interval = 30.0
-    """Seconds of compilation between two lines."""
-
-    def __init__(self) -> None:
-        self.is_watched = False
-        self._is_first = True
-        self._kernels = 0
-        self._seconds = 0.0
-        """The time that compiled kernels took."""
-        self._start = 0.0
-        self._depth = 0
-        self._next: float | None = None
-        """The seconds of compilation at which the next line is due; None before the first line."""
-
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Measure the compilation of a kernel, with those that it calls."""
-        if not self._depth:
-            self._start = time.monotonic()
-        self._depth += 1
-        try:
-            yield
-        finally:
-            self._depth -= 1
-            if not self._depth:
-                self._seconds += time.monotonic() - self._start
-
-    def looked_up(self, is_cached: bool) -> None:
-        """Note that a kernel was looked up in the cache, and is compiled now if it is not there."""
-        is_first, self._is_first = self._is_first, False
-        if is_cached or _has_warned or self.is_watched:
-            return
-        self._kernels += 1
-        seconds = self._seconds + (time.monotonic() - self._start if self._depth else 0)
-        if self._next is None:
-            if is_first or seconds > self.patience:
-                self._next = self.interval
-                log.warning(
-                    "compiling once for this installation; textsim warm compiles all kernels"
-                )
-        elif seconds >= self._next:
-            self._next = seconds + self.interval
-            log.warning("still compiling: %d kernels in %.0f s", self._kernels, seconds)
-
-
-announcer = Announcer()
+    global _is_announced
+    if not (_is_announced or _has_warned):
+        log.warning("compiling once for this installation; textsim warm compiles all kernels")
+    _is_announced = True
 
 
 def _warn_once(reason: str) -> None:

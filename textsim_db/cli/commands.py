@@ -9,7 +9,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -17,31 +16,29 @@ from typer.core import TyperGroup
 
 from textsim_db import __version__
 from textsim_db.cli import (
-    compare,
     corpora,
     databases,
     dedupe,
     demo,
     doctor,
     document_commands,
-    identify,
     judgement_commands,
     logs,
-    mcp,
     messages as json_option,
+    options,
     passage_commands,
     plan,
-    review,
     search_commands,
+    service_commands,
     source_commands,
     statistics_commands,
     status_commands,
+    text_commands,
     warm,
-    worker_command,
 )
+from textsim_db.cli.declare import as_command, read_help
 from textsim_db.cli.messages import explain, print_message
-from textsim_db.cli.operations import Operation, as_command
-from textsim_db.cli.options import DatabaseUrl
+from textsim_db.cli.operations import Operation, operation_command
 from textsim_db.errors import TextsimError
 
 _FIRST_STEPS = """\
@@ -189,8 +186,8 @@ app = typer.Typer(
 _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
     "Without a corpus": {
         "dedupe": dedupe.dedupe,
-        "compare": compare.compare,
-        "identify": identify.identify,
+        "compare": text_commands.compare,
+        "identify": text_commands.identify,
         "demo": demo.demo,
     },
     "Documents of a corpus": {
@@ -198,7 +195,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
         "keys": document_commands.KEYS,
         "remove": document_commands.remove,
         "expire": document_commands.EXPIRE,
-        "forget": document_commands.forget,
+        "forget": document_commands.FORGET,
         "query": search_commands.QUERY,
         "nearest": search_commands.NEAREST,
         "neighbours": search_commands.NEIGHBOURS,
@@ -211,15 +208,15 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
         "contamination": passage_commands.contamination,
         "judge": judgement_commands.JUDGE,
         "doubtful": judgement_commands.DOUBTFUL,
-        "review": review.review,
-        "mcp": mcp.mcp,
+        "review": judgement_commands.review,
+        "mcp": service_commands.mcp,
         "track": search_commands.TRACK,
         "members": search_commands.MEMBERS,
         "untrack": search_commands.UNTRACK,
     },
     "Tables that stay indexed": {
         "attach": source_commands.attach,
-        "worker": worker_command.worker,
+        "worker": service_commands.worker,
         "status": status_commands.status,
         "pending": status_commands.pending,
         "reconcile": source_commands.RECONCILE,
@@ -238,7 +235,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
 }
 for _group, _commands in _GROUPS.items():
     for _name, _command in _commands.items():
-        _function = as_command(_command) if isinstance(_command, Operation) else _command
+        _function = operation_command(_command) if isinstance(_command, Operation) else _command
         app.command(_name, rich_help_panel=_group)(_function)
 app.add_typer(judgement_commands.app, name="judgements", rich_help_panel="Documents of a corpus")
 app.add_typer(corpora.app, name="corpus", rich_help_panel="Settings and quality of a corpus")
@@ -254,8 +251,7 @@ def _add_common_options(group: typer.Typer) -> None:
         function = command.callback
         assert function
         if not hasattr(function, "load"):
-            name, text = function.__name__, function.__doc__
-            command.callback = logs.postponed(partial(lambda it: it, function), name, text)
+            command.callback = as_command(function)
         command.cls = logs.Command if command.name in _WITHOUT_JSON else json_option.JsonCommand
     for each in group.registered_groups:
         each.cls = logs.SubcommandGroup
@@ -264,6 +260,9 @@ def _add_common_options(group: typer.Typer) -> None:
 
 
 _add_common_options(app)
+
+
+_ADDRESS = read_help(options.SHARED)["database_url"].text
 
 
 def _print_version(is_asked: bool) -> None:
@@ -275,7 +274,9 @@ def _print_version(is_asked: bool) -> None:
 @app.callback()
 def root(
     ctx: typer.Context,
-    database_url: DatabaseUrl = None,
+    database_url: Annotated[
+        str | None, typer.Option("--database-url", metavar="URL", help=_ADDRESS)
+    ] = None,
     version: Annotated[
         bool,
         typer.Option("--version", help="Show the version.", is_eager=True, callback=_print_version),

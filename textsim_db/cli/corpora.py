@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from textsim_db.cli import options
+from textsim_db.cli.declare import with_settings
 from textsim_db.cli.messages import confirm, json_option, print_message, print_object, print_result
 from textsim_db.cli.opening import connect, each_corpus
-from textsim_db.cli.output import Format, FormatOption, Setting, cell, console, table, write
+from textsim_db.cli.output import Format, Setting, cell, console, table, write
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import CorpusExists, RecipeError, shown
 from textsim_db.results.numbers_as_text import count
@@ -27,20 +28,22 @@ _OF_BANDS = {"num_hashes", "bands", "rows", "seed"}
 
 
 @app.command()
-@options.with_settings(*SETTINGS)
+@with_settings(*SETTINGS)
 def create(
-    corpus: options.CorpusName,
+    corpus: str,
+    /,
+    *,
     settings: options.PartialSettings,
-    exist_ok: Annotated[
-        bool,
-        typer.Option("--exist-ok", help="Do nothing if the corpus exists with these settings."),
-    ] = False,
-    database_url: options.DatabaseUrl = None,
+    exist_ok: bool = False,
+    database_url: str | None = None,
 ) -> None:
     """Create a corpus.
 
     It prints the settings, with the bands and rows that follow from them, and the probability that a
     similar document is found.
+
+    Args:
+        exist_ok: Do nothing if the corpus exists with these settings.
 
     Examples:
     - `textsim corpus create news`
@@ -68,7 +71,7 @@ def create(
 
 
 @app.command("list")
-def list_(form: FormatOption = Format.TABLE, database_url: options.DatabaseUrl = None) -> None:
+def list_(*, form: Format = Format.TABLE, database_url: str | None = None) -> None:
     """List the corpora, with their documents, shingles and thresholds.
 
     Example: `textsim corpus list --format csv`
@@ -86,11 +89,7 @@ def list_(form: FormatOption = Format.TABLE, database_url: options.DatabaseUrl =
 
 
 @app.command()
-def show(
-    corpus: options.CorpusName,
-    form: FormatOption = Format.TABLE,
-    database_url: options.DatabaseUrl = None,
-) -> None:
+def show(corpus: str, /, *, form: Format = Format.TABLE, database_url: str | None = None) -> None:
     """Show the settings of a corpus, and the probability that a similar document is found.
 
     Example: `textsim corpus show news`
@@ -105,9 +104,7 @@ def show(
 
 
 @app.command()
-def drop(
-    corpus: options.CorpusName, yes: options.Yes = False, database_url: options.DatabaseUrl = None
-) -> None:
+def drop(corpus: str, /, *, yes: bool = False, database_url: str | None = None) -> None:
     """Remove a corpus with all its documents.
 
     It asks before, unless --yes is given. The tables must be detached first.
@@ -126,11 +123,13 @@ def drop(
     print_result(message, corpus=corpus, documents=number)
 
 
-@options.with_settings(*CHANGEABLE, default=options.LEFT_AS_IT_IS)
+@with_settings(*CHANGEABLE, default=options.LEFT_AS_IT_IS)
 def rebuild(
-    corpus: options.CorpusName,
+    corpus: str,
+    /,
+    *,
     settings: options.PartialSettings,
-    database_url: options.DatabaseUrl = None,
+    database_url: str | None = None,
 ) -> None:
     """Build a corpus anew with other settings, while it is in use.
 

@@ -6,15 +6,14 @@ import logging
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from textsim_db.cli.logs import log_options
 from textsim_db.cli.messages import confirm, json_option, print_message, print_object, print_result
 from textsim_db.cli.opening import connect, name_origin, skip_unreadable
-from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, Yes
-from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.cli.output import Format, write
 from textsim_db.cli.progress_lines import progress
 from textsim_db.cli.warm import compile_kernels
 from textsim_db.errors import (
@@ -41,19 +40,16 @@ app = typer.Typer(
 )
 
 
-NoWarm = Annotated[
-    bool,
-    typer.Option("--no-warm", help="Compile no kernels; the first commands that need them do."),
-]
-
-
-@app.command("install")
-def install(no_warm: NoWarm = False, database_url: DatabaseUrl = None) -> None:
+@app.command()
+def install(*, no_warm: bool = False, database_url: str | None = None) -> None:
     """Install the schema textsim in a database, or bring the schema to this version.
 
     If functions, views or indexes of the schema are missing or changed, it creates them again. It prints
     the revision, and compiles all kernels as textsim warm does. The role owns the schema: SELECT
     textsim.grant_reader('role') and textsim.grant_writer('role') give rights to other roles.
+
+    Args:
+        no_warm: Compile no kernels; the first commands that need them do.
 
     Example: `textsim db install --database-url postgresql://user@host/name`
     """
@@ -66,48 +62,30 @@ def install(no_warm: NoWarm = False, database_url: DatabaseUrl = None) -> None:
         compile_kernels(database_url)
 
 
-@app.command("upgrade")
-def upgrade(no_warm: NoWarm = False, database_url: DatabaseUrl = None) -> None:
-    """Bring the schema to this version; the same as textsim db install.
-
-    Example: `textsim db upgrade --database-url postgresql://user@host/name`
-    """
-    install(no_warm, database_url)
-
-
-@app.command("downgrade")
-def downgrade(
-    revision: Annotated[
-        str, typer.Argument(metavar="base", help='The only revision to go back to is "base".')
-    ],
-    yes: Yes = False,
-    database_url: DatabaseUrl = None,
-) -> None:
+@app.command()
+def uninstall(*, yes: bool = False, database_url: str | None = None) -> None:
     """Remove the schema and all corpora. An older version of textsim-db works with the newer schema.
 
     It asks before. Without a terminal it needs --yes.
 
-    Example: `textsim db downgrade base --yes`
+    Example: `textsim db uninstall --yes`
     """
     from textsim_db.db import schema
     from textsim_db.db.addresses import public_url
 
-    if revision != "base":
-        raise ConfigurationError(
-            f"the schema cannot go back to {revision}; expected base, which removes the schema. Older "
-            "versions of textsim-db work with the newer schema"
-        )
     with _engine(database_url) as engine:
         name = public_url(engine.url)
         confirm(f"remove the schema textsim in {name}, with all corpora", yes)
         schema.downgrade(engine)
-    print_result("the schema textsim is removed", revision=revision)
+    print_result("the schema textsim is removed", database=name)
 
 
 def check(
-    corpus: OptionalCorpus = None,
-    form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
+    corpus: str | None = None,
+    /,
+    *,
+    form: Format = Format.TABLE,
+    database_url: str | None = None,
 ) -> None:
     """Check the integrity of a corpus: its objects, settings, stored rows and attached tables.
 
@@ -116,6 +94,9 @@ def check(
     the schema is missing or changed, it prints that instead and reads no corpus. Exit status 1 if there
     are any problems. A message counts the judgements of texts that have changed since, which nothing
     obeys.
+
+    Args:
+        corpus: Name of the corpus. Default: every corpus.
 
     Examples:
     - `textsim check`
@@ -161,7 +142,7 @@ def _write_problems(rows: list[_Row], form: Format) -> None:
         print_message("textsim check --format jsonl lists each problem")
 
 
-@app.command("sql")
+@app.command()
 def sql() -> None:
     """Print the schema as one SQL script, for psql; no database is needed.
 
@@ -175,8 +156,8 @@ def sql() -> None:
         typer.echo(schema.script(), nl=False)
 
 
-@app.command("url")
-def url(database_url: DatabaseUrl = None) -> None:
+@app.command()
+def url(*, database_url: str | None = None) -> None:
     """Print the address of the database for psql and other clients, password included.
 
     The embedded PostgreSQL gets the schema before. In a shell: psql "$(textsim db url)"
@@ -193,7 +174,7 @@ def url(database_url: DatabaseUrl = None) -> None:
         typer.echo(address)
 
 
-@app.command("stop")
+@app.command()
 def stop() -> None:
     """Stop the embedded PostgreSQL; the next command that needs it starts it again.
 

@@ -1,182 +1,64 @@
-"""textsim dedupe: the near-duplicates of files, in one command."""
+"""textsim dedupe: the near-duplicates of files, in one command; or a split of their records."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from contextlib import suppress
 
 import typer
 
 from textsim_db.cli import options
+from textsim_db.cli.declare import with_settings
 from textsim_db.cli.dedupe_reports import check_report
-from textsim_db.cli.dedupe_run import Outputs, Texts, dedupe_file
+from textsim_db.cli.dedupe_run import Outputs, Texts, dedupe_file, show_uncompared
+from textsim_db.cli.document_commands import speed
+from textsim_db.cli.messages import print_message
 from textsim_db.cli.output import check_output
-from textsim_db.cli.split_files import read_shares, split_files
-from textsim_db.errors import ConfigurationError, shown
-from textsim_db.files.file_kinds import FileFormat, Kind, Quote, kind_of_output
-from textsim_db.settings.corpus_settings import IN_MEMORY, PAIR_SETTINGS, CorpusSettings
+from textsim_db.cli.progress_lines import loading
+from textsim_db.errors import InputError, shown
+from textsim_db.files.file_kinds import RECORD_KINDS, FileFormat, Kind, kind_of_output
+from textsim_db.results import Refusal
+from textsim_db.results.numbers_as_text import count
+from textsim_db.settings.check_values import check_count
+from textsim_db.settings.corpus_settings import (
+    IN_MEMORY,
+    PAIR_SETTINGS,
+    CorpusConfig,
+    CorpusSettings,
+)
 from textsim_db.settings.named_values import Linkage
 
-if TYPE_CHECKING:
-    from textsim_db.cluster.keep_rule import Preference
 
-
-def _keep(text: str) -> Preference:
-    from textsim_db.cluster.keep_rule import Preference
-
-    try:
-        return Preference.parse(text)
-    except ConfigurationError as error:
-        raise typer.BadParameter(shown(str(error))) from None
-
-
-@options.with_settings(*PAIR_SETTINGS, defaults=CorpusSettings(**IN_MEMORY))
+@with_settings(*PAIR_SETTINGS, defaults=CorpusSettings(**IN_MEMORY))
 def dedupe(
+    inputs: list[str],
+    /,
+    *,
     settings: options.PartialSettings,
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="INPUT", help='Files and folders of records; "-" is standard input.'
-        ),
-    ],
-    output: Annotated[
-        str | None,
-        options.path_option(
-            "Write the records that stay to this file, in the format of its ending: .jsonl, .csv, "
-            '.tsv or .parquet, each also with .gz. Standard output, "-", and a name without an ending '
-            'keep the format of INPUT. Default: "-", or with --report no output.',
-            "--output",
-            "-o",
-        ),
-    ] = None,
-    report: Annotated[
-        str | None,
-        options.path_option(
-            "Write what was removed to this file. With the ending .jsonl it has a line of JSON for "
-            "each cluster. With .html it is a page that stands alone, with the largest clusters and a "
-            "sample of each tenth of similarity."
-        ),
-    ] = None,
-    against: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CORPUS",
-            help="Remove the records that match a document of this corpus, too. The corpus stays as it "
-            "is without --add, and its settings say what matches. May be repeated: then the settings of "
-            "the first corpus say which records match each other.",
-        ),
-    ] = None,
-    judgements: Annotated[
-        str | None,
-        options.path_option(
-            "Obey the judgements of this file, which name records, and documents of --against, by their "
-            "keys (--key). It is a file as textsim judgements import reads it, and textsim judgements "
-            "list writes it. They come before those of the corpora of --against, which are obeyed, too."
-        ),
-    ] = None,
-    add: Annotated[
-        bool,
-        typer.Option(
-            "--add",
-            help="With --against: add the records that stay to the first corpus, under their keys "
-            "(--key). A record whose key the corpus has already replaces that document. The file "
-            "OUTPUT.added notes the result, so that a second run with the same records, such as after "
-            "a kill, ends with the same output. A run with other records needs another output.",
-        ),
-    ] = False,
-    kind: options.RecordKindOption = Kind.AUTO,
-    separator: options.SeparatorOption = None,
-    quote: options.QuoteOption = Quote.AUTO,
-    encoding: options.EncodingOption = None,
-    glob: options.GlobOption = "*",
-    output_kind: Annotated[
-        Kind, options.record_kind_option("Format of the output; auto decides by its name.")
-    ] = Kind.AUTO,
-    text: options.TextColumn = "text",
-    key: Annotated[
-        str | None,
-        options.column_option(
-            "Column, or member in JSON, with the key, for the report. Default: id if it exists."
-        ),
-    ] = None,
-    scope: options.ScopeColumns = None,
-    drop_faulty: Annotated[
-        bool,
-        typer.Option(
-            "--drop-faulty",
-            help="Leave records out that cannot be compared, such as a malformed line. By default they "
-            "stay, and a conversion fails at the first of them.",
-        ),
-    ] = False,
-    keep: Annotated[
-        Any,
-        typer.Option(
-            parser=_keep,
-            metavar="first|last|longest|shortest|max:COLUMN|min:COLUMN",
-            help="Which document of a cluster stays: by order, by length, or by a column of numbers or "
-            "of texts. A document without a value, or with NaN, stays only if no document of the "
-            "cluster has a value.",
-        ),
-    ] = "first",
-    linkage: options.LinkageOption = "kept",
-    memory: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="GB",
-            help="Gigabytes of memory that the largest arrays may take; past them they lie in temporary "
-            "files, in the folder that TMPDIR names. With 0 all of them do. The program takes 250 MB "
-            "besides, each record 450 bytes, and each distinct word 100. Default: half of the memory "
-            "that is free.",
-        ),
-    ] = None,
-    keep_up_to: Annotated[
-        int,
-        options.positive_number_option(
-            "Keep this many records of a cluster. The record of --keep comes first, then the least "
-            "similar to it."
-        ),
-    ] = 1,
-    annotate: Annotated[
-        bool,
-        typer.Option(
-            "--annotate",
-            help="Write all records, with five fields more. cluster: the number of the cluster, from 1 "
-            "on, null for a record alone. size: the records of the cluster, with those of earlier runs "
-            "of --add, 1 for a record alone. kept: whether the record would stay. similarity: to the "
-            "record of --keep in its cluster, or to the document of --against, otherwise null. "
-            "kept_key: the key of that record, or its number without one, null for a record alone.",
-        ),
-    ] = False,
-    clusters_of_one: Annotated[
-        bool,
-        typer.Option(
-            "--clusters-of-one",
-            help="With --annotate: a record alone has a cluster of its own, too.",
-        ),
-    ] = False,
-    split: Annotated[
-        Any,
-        typer.Option(
-            parser=read_shares,
-            metavar="NAME=SHARE,...",
-            help="Remove nothing, and split all records at random into a file for each name, in the "
-            "folder of --output, such as train=0.8,test=0.2. A cluster of linkage single goes whole "
-            "into one file, so no record of a file is similar to one of another file. Records that "
-            "cannot be compared are left out.",
-        ),
-    ] = None,
-    random_seed: Annotated[
-        int, options.whole_number_option("With --split: another number makes another split.")
-    ] = 0,
-    stratify: Annotated[
-        str | None,
-        options.column_option(
-            "With --split: split the records of each value of this column in these shares, as far as "
-            "clusters allow."
-        ),
-    ] = None,
-    database_url: options.DatabaseUrl = None,
+    output: str | None = None,
+    report: str | None = None,
+    against: list[str] | None = None,
+    judgements: str | None = None,
+    add: bool = False,
+    form_of_files: FileFormat,
+    glob: str = "*",
+    output_kind: Kind = Kind.AUTO,
+    text: str = "text",
+    key: str | None = None,
+    scope_columns: list[str] | None = None,
+    drop_faulty: bool = False,
+    keep: str = "first",
+    linkage: Linkage = Linkage.KEPT,
+    memory: float | None = None,
+    keep_up_to: int = 1,
+    annotate: bool = False,
+    clusters_of_one: bool = False,
+    split: str | None = None,
+    random_seed: int = 0,
+    stratify: str | None = None,
+    database_url: str | None = None,
 ) -> None:
     """Remove the near-duplicates of files.
 
@@ -190,6 +72,55 @@ def dedupe(
 
     Records are compared in memory. Without --against no database is opened. It prints how many records
     were kept and removed, how similar they are, and how the least similar differ.
+
+    Args:
+        inputs: Files and folders of records; "-" is standard input.
+        output (PATH): Write the records that stay to this file, in the format of its ending: .jsonl,
+            .csv, .tsv or .parquet, each also with .gz. Standard output, "-", and a name without an
+            ending keep the format of INPUT. Default: "-", or with --report no output.
+        report: Write what was removed to this file. With the ending .jsonl it has a line of JSON
+            for each cluster. With .html it is a page that stands alone, with the largest clusters and a
+            sample of each tenth of similarity.
+        against (CORPUS): Remove the records that match a document of this corpus, too. The corpus stays
+            as it is without --add, and its settings say what matches. May be repeated: then the settings
+            of the first corpus say which records match each other.
+        judgements (PATH): Obey the judgements of this file, which name records, and documents of
+            --against, by their keys (--key). It is a file as textsim judgements import reads it, and
+            textsim judgements list writes it. They come before those of the corpora of --against, which
+            are obeyed, too.
+        add: With --against: add the records that stay to the first corpus, under their keys (--key). A
+            record whose key the corpus has already replaces that document. The file OUTPUT.added notes
+            the result, so that a second run with the same records, such as after a kill, ends with the
+            same output. A run with other records needs another output.
+        kind (auto|jsonl|csv|tsv|parquet): Format of the files of records; auto decides by their names.
+        output_kind (auto|jsonl|csv|tsv|parquet): Format of the output; auto decides by its name.
+        key (COLUMN): Column, or member in JSON, with the key, for the report. Default: id if it exists.
+        drop_faulty: Leave records out that cannot be compared, such as a malformed line. By default they
+            stay, and a conversion fails at the first of them.
+        keep (first|last|longest|shortest|max:COLUMN|min:COLUMN): Which document of a cluster stays: by
+            order, by length, or by a column of numbers or of texts. A document without a value, or with
+            NaN, stays only if no document of the cluster has a value.
+        linkage: What makes a cluster. single: chains of similar documents. complete: every two members
+            are similar. kept: each member is similar to the member that is kept.
+        memory (GB): Gigabytes of memory that the largest arrays may take; past them they lie in
+            temporary files, in the folder that TMPDIR names. With 0 all of them do. The program takes
+            250 MB besides, each record 450 bytes, and each distinct word 100. Default: half of the
+            memory that is free.
+        keep_up_to: Keep this many records of a cluster. The record of --keep comes first, then the least
+            similar to it.
+        annotate: Write all records, with five fields more. cluster: the number of the cluster, from 1
+            on, null for a record alone. size: the records of the cluster, with those of earlier runs of
+            --add, 1 for a record alone. kept: whether the record would stay. similarity: to the record
+            of --keep in its cluster, or to the document of --against, otherwise null. kept_key: the key
+            of that record, or its number without one, null for a record alone.
+        clusters_of_one: With --annotate: a record alone has a cluster of its own, too.
+        split (NAME=SHARE,...): Remove nothing, and split all records at random into a file for each
+            name, in the folder of --output, such as train=0.8,test=0.2. A cluster of linkage single goes
+            whole into one file, so no record of a file is similar to one of another file. Records that
+            cannot be compared are left out.
+        random_seed: With --split: another number makes another split.
+        stratify (COLUMN): With --split: split the records of each value of this column in these shares,
+            as far as clusters allow.
 
     Examples:
     - `textsim dedupe articles.jsonl > unique.jsonl`
@@ -207,6 +138,7 @@ def dedupe(
     - `textsim dedupe articles.jsonl --split train=0.8,test=0.2 --stratify label -o splits`
 
     """
+    from textsim_db.cluster.keep_rule import Preference
     from textsim_db.dedupe.removals import ANNOTATION, Rule
     from textsim_db.files.judgement_files import read_judgements
     from textsim_db.files.read_documents import record_files
@@ -215,11 +147,12 @@ def dedupe(
 
     chosen = {**IN_MEMORY, **settings}
     options.complete(chosen)
-    rule = Rule(keep, CorpusSettings(**chosen, scoped=bool(scope)), linkage, keep_up_to)
+    check_count(keep_up_to, "keep_up_to", 1, 2**31)
+    preference, scope = Preference.parse(keep), scope_columns or ()
+    rule = Rule(preference, CorpusSettings(**chosen, scoped=bool(scope)), linkage, keep_up_to)
     key_needed = add or key is not None or judgements is not None
-    wanted = RecordColumns(text, key or "id", keep.column, key_needed, scope or ())
-    form = FileFormat(kind, separator, quote, encoding)
-    paths = record_files(paths, glob, kind)
+    wanted = RecordColumns(text, key or "id", preference.column, key_needed, scope)
+    paths = record_files(inputs, glob, form_of_files.kind)
     if split is not None:
         _check_split(
             output,
@@ -229,15 +162,23 @@ def dedupe(
                 "--judgements": judgements,
                 "--add": add,
                 "--annotate": annotate,
-                "--keep": rule.preference != _keep("first"),
+                "--keep": keep != "first",
                 "--keep-up-to": keep_up_to > 1,
                 "--linkage": linkage not in (Linkage.KEPT, Linkage.SINGLE),
             },
         )
         wanted = wanted._replace(value=stratify, value_option="--stratify")
-        with RecordFiles(paths, wanted, form) as records:
+        with RecordFiles(paths, wanted, form_of_files) as records:
             texts = Texts(records, key is not None, drop_faulty=True)
-            split_files(texts, rule.config(), split, random_seed, str(output), output_kind, memory)
+            _split_files(
+                texts,
+                rule.config(),
+                _read_shares(split),
+                random_seed,
+                str(output),
+                output_kind,
+                memory,
+            )
         return
     if output is None and report is None:
         output = "-"
@@ -261,7 +202,7 @@ def dedupe(
     if annotate:
         wanted = wanted._replace(appended=ANNOTATION)
     judged = None if judgements is None else read_judgements(judgements)
-    with RecordFiles(paths, wanted, form) as records:
+    with RecordFiles(paths, wanted, form_of_files) as records:
         if output is not None:
             records.convert_for(output, output_kind, drop_faulty)
         named = frozenset(key for judgement in judged or () for key in judgement[:2])
@@ -293,3 +234,77 @@ def _check_usage(
         check_report(report)
         written = [] if output is None else [("OUTPUT", 1 if output == "-" else output)]
         check_output("--report", report, [*read, *written])
+
+
+def _read_shares(text: str) -> dict[str, float]:
+    """Read shares such as "train=0.8,test=0.2"; the names become names of files."""
+    from textsim_db.cluster.draw_subsets import check_shares
+
+    shares: dict[str, float] = {}
+    for item in text.split(","):
+        name, _, share = item.strip().partition("=")
+        if name in shares or os.path.basename(name) != name or name.startswith("."):
+            raise options.misused(
+                "--split", f'"{shown(name)}" names no other file; expected NAME=SHARE,...'
+            )
+        try:
+            shares[name] = float(share)
+        except ValueError:
+            raise options.misused(
+                "--split", f'"{shown(item)}" is no NAME=SHARE such as test=0.2'
+            ) from None
+    return check_shares(shares)
+
+
+def _split_files(
+    texts: Texts,
+    config: CorpusConfig,
+    shares: Mapping[str, float],
+    random_seed: int,
+    folder: str,
+    output_kind: Kind,
+    memory: float | None,
+) -> None:
+    """Split the records, and write a file for each subset into the folder.
+
+    A record that cannot be compared may be similar to any other one, so it is left out.
+    """
+    from textsim_db.dedupe.compare_texts import split_documents
+
+    start = time.monotonic()
+    records = texts.records
+    kind = records.files[0].kind if output_kind is Kind.AUTO else output_kind
+    os.makedirs(folder, exist_ok=True)
+    paths = [os.path.join(folder, f"{name}.{RECORD_KINDS[kind].endings[0]}") for name in shares]
+    for path in paths:
+        check_output("--output", path, [("INPUT", file.name) for file in records.files])
+    records.convert_for(paths[0], output_kind, drop_faulty=True)
+    most = None if memory is None else int(memory * 1e9)
+    with loading(records, texts) as load:
+        drawn = split_documents(load, config, shares, random_seed, most, load.after_batch)
+    faults = texts.faults | {
+        number: Refusal(records.place(number), reason) for number, reason in drawn.refused
+    }
+    if not len(drawn.numbers):
+        reason = ": ".join(faults[min(faults)]) if faults else "there are none"
+        raise InputError(f"no record can be compared, so nothing was written: {reason}")
+    for path in paths:  # so that a run that is interrupted never leaves subsets of two splits
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+    for mask, path in zip(drawn.masks(len(texts.keys)), paths, strict=True):
+        records.write(mask, path)
+    sizes = ", ".join(
+        f"{len(keys):,} in {name} ({len(keys) / len(drawn.numbers):.1%})"
+        for name, keys in drawn.split.subsets.items()
+    )
+    seconds = time.monotonic() - start
+    print_message(
+        f"{count(len(drawn.numbers), 'record')}: {sizes}; {seconds:.1f} s"
+        f"{speed(len(drawn.numbers), seconds)}"
+    )
+    print_message(
+        f"no similar pair is cut; a split of single records would cut {drawn.split.cut:,}"
+    )
+    show_uncompared(faults, "left out")
+    if faults:
+        raise typer.Exit(1)

@@ -127,9 +127,8 @@ def dedupe_file(
     memory: float | None,
     database_url: str | None,
 ) -> None:
-    from textsim_db.dedupe.judged_records import JudgedKeys
+    from textsim_db.dedupe.against_corpora import JudgedKeys, store_sizes
     from textsim_db.dedupe.removals import deduplicate
-    from textsim_db.dedupe.stored_matches import store_sizes
 
     start = time.monotonic()
     added = None

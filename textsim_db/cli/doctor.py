@@ -16,7 +16,6 @@ import typer
 
 from textsim_db import __version__
 from textsim_db.cli.messages import explain, json_option, print_object
-from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.output import console
 from textsim_db.errors import (
     ConfigurationError,
@@ -89,7 +88,7 @@ class Findings:
         return 2 if self.is_unreachable else 1 if self.faults else 0
 
 
-def doctor(database_url: DatabaseUrl = None) -> None:
+def doctor(*, database_url: str | None = None) -> None:
     """Check the installation, the server, the version of the schema and the rights of the role.
 
     It prints one line for each fact, and below a fault the command that mends it. It starts nothing

@@ -7,17 +7,18 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from textsim_db.cli import options
+from textsim_db.cli.declare import with_settings
 from textsim_db.cli.messages import Refusals, confirm, print_message, print_result
 from textsim_db.cli.opening import connect, open_corpus
-from textsim_db.cli.operations import Operation
-from textsim_db.cli.progress_lines import Measured, loading, progress
+from textsim_db.cli.operations import Call, Operation
+from textsim_db.cli.progress_lines import Measured, loading
 from textsim_db.errors import ConfigurationError, DatabaseError, InputError, shown
-from textsim_db.files.file_kinds import STDIN, FileFormat, Kind, Quote
+from textsim_db.files.file_kinds import STDIN, FileFormat
 from textsim_db.results import AddReport, StoredKey
 from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.corpus_settings import SETTINGS
@@ -141,43 +142,21 @@ def speed(documents: int, seconds: float) -> str:
     return f", {documents / seconds:,.0f} documents/s" if documents >= _DOCUMENTS_FOR_SPEED else ""
 
 
-@options.with_settings(*SETTINGS)
+@with_settings(*SETTINGS)
 def index(
-    corpus: options.CorpusName,
+    corpus: str,
+    paths: list[str] | None = None,
+    /,
+    *,
     settings: options.PartialSettings,
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH", help='Files and folders; "-" is standard input, with JSON lines.'
-        ),
-    ] = None,
-    query: Annotated[
-        str | None,
-        typer.Option(
-            "--query",
-            metavar="SQL",
-            help="Read a query of the database instead of files. Its columns are the key and the text, "
-            "and with --scope the scope.",
-        ),
-    ] = None,
-    kind: Annotated[
-        Kind,
-        options.choice_option(
-            Kind,
-            "Format of the files. auto: .jsonl, .json, .csv, .tsv and .parquet are read as such, any "
-            "other file is one document, except JSON, which is refused with the command that reads it. "
-            "Each may also be packed: .gz, .bz2, .xz or .zst.",
-        ),
-    ] = Kind.AUTO,
-    separator: options.SeparatorOption = None,
-    quote: options.QuoteOption = Quote.AUTO,
-    encoding: options.EncodingOption = None,
-    key: options.KeyColumns = None,
-    text: options.TextColumn = "text",
-    scope: options.ScopeColumns = None,
-    glob: options.GlobOption = "*",
-    create: options.Create = False,
-    database_url: options.DatabaseUrl = None,
+    query: str | None = None,
+    form_of_files: FileFormat,
+    key_columns: list[str] | None = None,
+    text: str = "text",
+    scope_columns: list[str] | None = None,
+    glob: str = "*",
+    create: bool = False,
+    database_url: str | None = None,
 ) -> None:
     """Add documents to a corpus; a document with a known key replaces the stored document.
 
@@ -186,6 +165,14 @@ def index(
     in one call, its last document stays: the command counts these documents, names some of the keys, and
     exits with status 0. A unique corpus leaves out documents that match others. Then the command lists
     them, and exits with status 1.
+
+    Args:
+        paths: Files and folders; "-" is standard input, with JSON lines.
+        query (SQL): Read a query of the database instead of files. Its columns are the key and the text,
+            and with --scope the scope.
+        kind: Format of the files. auto: .jsonl, .json, .csv, .tsv and .parquet are read as such, any
+            other file is one document, except JSON, which is refused with the command that reads it.
+            Each may also be packed: .gz, .bz2, .xz or .zst.
 
     Examples:
     - `textsim index news articles.jsonl.gz --create`
@@ -198,6 +185,7 @@ def index(
     from textsim_db.files.read_documents import Inputs
     from textsim_db.text.languages import check_installed
 
+    scope = scope_columns or []
     if create and scope:
         settings = {"scoped": True} | settings
     _check_usage(settings, create, scope)
@@ -206,8 +194,8 @@ def index(
     if paths and query is not None:
         raise options.misused("--query", "it reads no files; leave out one of the two")
     refusals = Refusals()
-    form = FileFormat(kind, separator, quote, encoding)
-    files = Inputs(paths or [], refusals.add, form, key or ["id"], text, scope or (), glob)
+    keys = key_columns or ["id"]
+    files = Inputs(paths or [], refusals.add, form_of_files, keys, text, scope, glob)
     files.check_packages()
     if "language" in settings:
         check_installed()
@@ -246,34 +234,16 @@ KEYS = Operation(
 
 
 def remove(
-    corpus: options.CorpusName,
-    keys: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KEY]...",
-            help='Keys of the documents; "-" reads keys from standard input, one a line.',
-        ),
-    ] = None,
-    prefix: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Instead of keys: all keys that begin with this text."),
-    ] = None,
-    source: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TABLE", help="Instead of keys: the documents of this attached table."
-        ),
-    ] = None,
-    scope: Annotated[
-        str | None,
-        typer.Option(metavar="SCOPE", help="Instead of keys: the documents of this scope."),
-    ] = None,
-    language: Annotated[
-        str | None,
-        typer.Option(metavar="CODE", help="Instead of keys: the documents in this language."),
-    ] = None,
-    yes: options.Yes = False,
-    database_url: options.DatabaseUrl = None,
+    corpus: str,
+    keys: list[str] | None = None,
+    /,
+    *,
+    prefix: str | None = None,
+    source: str | None = None,
+    scope: str | None = None,
+    language: str | None = None,
+    yes: bool = False,
+    database_url: str | None = None,
 ) -> None:
     """Remove documents from a corpus.
 
@@ -281,6 +251,13 @@ def remove(
     documents were removed, and the unknown keys. Records that textsim dedupe --add dropped in favour of
     these documents do not come back by themselves, so it prints how many there are. Exit status 1 if
     some keys are unknown, 2 if all are.
+
+    Args:
+        keys: Keys of the documents; "-" reads keys from standard input, one a line.
+        prefix: Instead of keys: all keys that begin with this text.
+        source (TABLE): Instead of keys: the documents of this attached table.
+        scope: Instead of keys: the documents of this scope.
+        language: Instead of keys: the documents in this language.
 
     Examples:
     - `textsim remove news article-17 article-18`
@@ -332,74 +309,23 @@ def _with_standard_input(keys: list[str]) -> Iterator[str]:
             yield key
 
 
-def forget(
-    corpus: options.CorpusName,
-    keys: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY]...", help="Keys of the documents.")
-    ] = None,
-    scope: Annotated[
-        str | None,
-        typer.Option(metavar="SCOPE", help="Instead of keys: all documents of this scope."),
-    ] = None,
-    all_expired: Annotated[
-        bool,
-        typer.Option("--all-expired", help="Instead of keys: all documents whose time is over."),
-    ] = False,
-    all_removed: Annotated[
-        bool,
-        typer.Option(
-            "--all-removed",
-            help="Instead of keys: what is left of the documents that were removed before.",
-        ),
-    ] = False,
-    later: Annotated[
-        bool, typer.Option("--later", help="Leave the words to the next rebuild.")
-    ] = False,
-    yes: options.Yes = False,
-    database_url: options.DatabaseUrl = None,
-) -> None:
-    """Remove documents, and all that the database keeps of them.
-
-    The documents go at once, with their judgements, notes, events and log entries. Then the corpus is
-    rebuilt without their words, beside readers and writers. A document whose row stands in an attached
-    table is refused: delete the row first. The receipt says what was removed, and where the texts may
-    still be. The exit status is 1 if another transaction held the rest up.
-
-    Examples:
-    - `textsim forget news article-17 article-18`
-    - `textsim forget tickets --scope customer-7 --later`
-
-    """
-    # Any other number of choices is refused.
-    if not keys and (scope is not None) + all_expired + all_removed == 1:
-        what = "all of them" if scope is None else f"the scope {scope}"
-        confirm(f'forget documents of the corpus "{shown(corpus)}": {shown(what)}', yes)
-    with connect(database_url) as db:
-        opened = db.corpus(corpus, on_server=True)
-        with progress("rebuilding", "documents") as show_done:
-            report = opened.forget(
-                keys or None,
-                scope=scope,
-                all_expired=all_expired,
-                all_removed=all_removed,
-                later=later,
-                progress=show_done,
-            )
+def _show_forgotten(call: Call) -> None:
+    report, is_later = call.result, call.arguments["later"]
     counts = {name: getattr(report, name) for name in ("documents", "judgements", "events")}
     entries = count(report.log_entries, "log entry", "log entries")
     nouns = ("document", "judgement", "event")
     removed = ", ".join([*map(count, counts.values(), nouns), entries])
     print_result(
         f"removed {removed}",
-        corpus=corpus,
+        corpus=call.corpus.name,
         **counts,
         log_entries=report.log_entries,
         has_words=report.has_words,
         to_run=report.to_run,
         out_of_reach=report.out_of_reach,
     )
-    if report.has_words and later:
-        print_message(f"the words go with the next rebuild: textsim rebuild {corpus}")
+    if report.has_words and is_later:
+        print_message(f"the words go with the next rebuild: textsim rebuild {call.corpus.name}")
     elif report.has_words:
         print_message(
             "the corpus was rebuilt, but a transaction may read the replaced corpus, which has the "
@@ -412,10 +338,31 @@ def forget(
         print_message(f"another transaction held it up; run: {statement}", logging.WARNING)
     for place in report.out_of_reach:
         print_message(f"out of reach: {place}")
-    if report.to_run or (report.has_words and not later):
+    if report.to_run or (report.has_words and not is_later):
         raise typer.Exit(1)
 
 
+FORGET = Operation(
+    "forget",
+    """Remove documents, and all that the database keeps of them.
+
+    The documents go at once, with their judgements, notes, events and log entries. Then the corpus is
+    rebuilt without their words, beside readers and writers. A document whose row stands in an attached
+    table is refused: delete the row first. The receipt says what was removed, and where the texts may
+    still be. The exit status is 1 if another transaction held the rest up.
+
+    Examples:
+    - `textsim forget news article-17 article-18`
+    - `textsim forget tickets --scope customer-7 --later`
+
+    """,
+    arguments=("keys",),
+    asks='forget documents of the corpus "{corpus}" without naming their keys',
+    asks_for=("scope", "all_expired", "all_removed"),
+    progress=("rebuilding", "documents"),
+    show=_show_forgotten,
+    computes=False,
+)
 EXPIRE = Operation(
     "expire",
     """Remove the documents of a corpus whose time is over.
@@ -431,7 +378,7 @@ EXPIRE = Operation(
 )
 
 
-def _check_usage(settings: options.PartialSettings, create: bool, scope: list[str] | None) -> None:
+def _check_usage(settings: options.PartialSettings, create: bool, scope: list[str]) -> None:
     if settings and not create:
         raise options.misused(
             options.flag_of(next(iter(settings))),
@@ -445,7 +392,7 @@ def _check_usage(settings: options.PartialSettings, create: bool, scope: list[st
         )
 
 
-def _check_scope(corpus: Corpus, scope: list[str] | None) -> None:
+def _check_scope(corpus: Corpus, scope: list[str]) -> None:
     """Raise ConfigurationError before the first of many records would be refused."""
     try:
         corpus.config.check_scope(corpus.name, bool(scope))

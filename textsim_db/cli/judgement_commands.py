@@ -1,19 +1,25 @@
-"""textsim judge and judgements: what people say of pairs of documents."""
+"""textsim judge, doubtful, judgements and review: what people say of pairs of documents."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
 
 from textsim_db.cli import options
 from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.opening import connect
-from textsim_db.cli.operations import Call, Operation, as_command
+from textsim_db.cli.operations import Call, Operation, operation_command
+from textsim_db.cli.output import check_output
 from textsim_db.errors import shown
-from textsim_db.files.file_kinds import FileFormat, Kind, Quote
+from textsim_db.files.file_kinds import FileFormat
 from textsim_db.results import Judgement
 from textsim_db.results.numbers_as_text import count
+
+if TYPE_CHECKING:
+    from textsim_db.review.survey import Reviewed
 
 app = typer.Typer(
     no_args_is_help=True, help="List, import and remove what people said of pairs of documents."
@@ -89,33 +95,18 @@ REMOVE = Operation(
     show=_show_removed,
     computes=False,
 )
-app.command("list")(as_command(LIST))
+app.command("list")(operation_command(LIST))
 
 
 @app.command("import")
 def import_(
-    corpus: options.CorpusName,
-    path: Annotated[
-        str,
-        typer.Argument(
-            metavar="PATH",
-            help="A file of records with the columns, or members in JSON, a and b (two keys), verdict "
-            'and, if you like, note, source, confidence, hash_a and hash_b; "-" is standard input.',
-        ),
-    ],
-    kind: options.RecordKindOption = Kind.AUTO,
-    separator: options.SeparatorOption = None,
-    quote: options.QuoteOption = Quote.AUTO,
-    encoding: options.EncodingOption = None,
-    replace: Annotated[
-        bool,
-        typer.Option(
-            "--replace",
-            help="Replace stored judgements that have another verdict, note, source or confidence. "
-            "Without it, the first of them is an error.",
-        ),
-    ] = False,
-    database_url: options.DatabaseUrl = None,
+    corpus: str,
+    path: str,
+    /,
+    *,
+    form_of_files: FileFormat,
+    replace: bool = False,
+    database_url: str | None = None,
 ) -> None:
     """Record the judgements of a file, all or none.
 
@@ -123,11 +114,18 @@ def import_(
     judgement of texts that have changed since is stale; without these columns the present texts are.
     Other columns do not count. It prints how many judgements are new, or with --replace new or replaced.
 
+    Args:
+        path: A file of records with the columns, or members in JSON, a and b (two keys), verdict and, if
+            you like, note, source, confidence, hash_a and hash_b; "-" is standard input.
+        kind (auto|jsonl|csv|tsv|parquet): Format of the files of records; auto decides by their names.
+        replace: Replace stored judgements that have another verdict, note, source or confidence. Without
+            it, the first of them is an error.
+
     Example: `textsim judgements import news judgements.csv`
     """
     from textsim_db.files.judgement_files import read_judgements
 
-    read = read_judgements(path, FileFormat(kind, separator, quote, encoding))
+    read = read_judgements(path, form_of_files)
     with connect(database_url) as db:
         new = db.corpus(corpus, on_server=True).judge_many(
             (judgement[:7] for judgement in read), replace, place_of=lambda i: read[i].place
@@ -141,4 +139,154 @@ def import_(
     )
 
 
-app.command("remove")(as_command(REMOVE))
+app.command("remove")(operation_command(REMOVE))
+
+
+_OPEN_PATIENCE = 10
+"""Seconds that the address waits for the first pairs."""
+
+
+def review(
+    corpus: str | None = None,
+    /,
+    *,
+    source: str | None = None,
+    report: str | None = None,
+    input_: list[str] | None = None,
+    form_of_files: FileFormat,
+    glob: str = "*",
+    text: str = "text",
+    key: str | None = None,
+    scope_columns: list[str] | None = None,
+    judgements: str | None = None,
+    threshold: float | None = None,
+    doubtful: bool = False,
+    port: int = 0,
+    no_browser: bool = False,
+    read_only: bool = False,
+    database_url: str | None = None,
+) -> None:
+    """Look at pairs and clusters in a browser, and judge them.
+
+    They are those of a corpus, of an attached table, or of a finished `textsim dedupe`. It prints the
+    address of the pages, which only this machine can open, and serves them until you press Ctrl-C. With
+    the address anybody can judge under your name: do not pass it on.
+
+    Args:
+        corpus: Name of the corpus. Not needed with --source, nor with --report.
+        source (TABLE): Show the pairs of this attached table only.
+        report: Show the clusters of a report that textsim dedupe has written.
+        input (PATH): With --report: a file or a folder that dedupe has read. Repeat it for each INPUT.
+        kind (auto|jsonl|csv|tsv|parquet): Format of the files of records; auto decides by their names.
+        text (COLUMN): With --input: column or member with the text.
+        key (COLUMN): With --input: column or member with the key. Default: id if it exists.
+        judgements (PATH): With --report: the file of judgements, JSON lines. Default: the name of the
+            report with .judgements.jsonl in the place of .jsonl.
+        threshold: Least similarity of a result: above 0, at most 1. Default: the corpus's threshold.
+            Below it some similar documents are missed: textsim corpus show prints the share.
+        doubtful: Begin with the matches below unique_from that nobody has judged.
+        port: Listen on this port; 0 is any free port.
+        no_browser: Do not open a browser; open the address yourself.
+        read_only: Show everything, and record no judgement.
+
+    Examples:
+    - `textsim review news`
+    - `textsim review news --threshold 0.6 --no-browser --port 8080`
+    - `textsim review news --doubtful`
+    - `textsim review --source article`
+    - `textsim review --report clusters.jsonl --input articles.jsonl.gz`
+
+    """
+    _check_usage(corpus, source, report, input_, judgements)
+    with options.needs_extra("review", "the pages need Starlette and Uvicorn"):
+        from textsim_db.review.server import Review, serve
+
+    def show(address: str) -> None:
+        typer.echo(address)
+        print_message("press Ctrl-C to end")
+
+    opened = (
+        _report(
+            report,
+            input_,
+            glob,
+            form_of_files,
+            (text, key, scope_columns or ()),
+            judgements,
+            threshold,
+        )
+        if report is not None and input_ is not None
+        else _corpus(corpus, source, threshold, database_url)
+    )
+    with opened as reviewed:
+        if doubtful and reviewed.unique_from is None:
+            raise options.misused("--doubtful", "the corpus has no unique_from")
+        pages = Review(reviewed, read_only)
+        pages.survey.start()
+        try:
+            # The kernels are loaded meanwhile, so the first page comes at once.
+            pages.survey.wait_for_some(_OPEN_PATIENCE)
+            first = "pairs?state=doubtful" if doubtful else ""
+            serve(pages.app(), port, not no_browser, show, first)
+        finally:
+            pages.survey.stop()
+    print_message("ended")
+
+
+def _check_usage(
+    corpus: str | None,
+    source: str | None,
+    report: str | None,
+    records: list[str] | None,
+    judgements: str | None,
+) -> None:
+    if (report is None) != (records is None):
+        raise options.misused("--report", "--report and --input need each other")
+    if report is not None and (corpus or source):
+        raise options.misused("--report", "it takes neither a corpus nor --source")
+    if report is None and judgements is not None:
+        raise options.misused("--judgements", "it needs --report; a corpus has its own")
+    if corpus is None and source is None and report is None:
+        raise options.misused("CORPUS", "name a corpus, or give --source or --report")
+
+
+@contextmanager
+def _corpus(
+    name: str | None, table: str | None, threshold: float | None, database_url: str | None
+) -> Iterator[Reviewed]:
+    from textsim_db.review.corpus_documents import CorpusDocuments, attached_source
+
+    with connect(database_url, is_brief=False) as db:
+        source = None if table is None else attached_source(db.sources(), table, name)
+        corpus = db.corpus(source.corpus if source is not None else str(name))
+        yield CorpusDocuments(corpus, threshold, source)
+
+
+@contextmanager
+def _report(
+    report: str,
+    records: list[str],
+    glob: str,
+    form: FileFormat,
+    columns: tuple[str, str | None, Sequence[str]],
+    judgements: str | None,
+    threshold: float | None,
+) -> Iterator[Reviewed]:
+    from textsim_db.files.read_documents import record_files
+    from textsim_db.files.record_files import RecordColumns
+    from textsim_db.files.several_files import RecordFiles
+    from textsim_db.review.report_documents import ReportDocuments
+
+    text, key, scope = columns
+    path = judgements or f"{report.removesuffix('.jsonl')}.judgements.jsonl"
+    if not path.endswith(".jsonl"):
+        raise options.misused("--judgements", f"{path} does not end in .jsonl")
+    names = record_files(records, glob, form.kind)
+    read = [("--report", report), *(("--input", name) for name in names)]
+    check_output("--judgements", path, read)
+    wanted = RecordColumns(text, key or "id", None, key is not None, scope)
+    with (
+        RecordFiles(names, wanted, form) as file,
+        ReportDocuments(report, file, path, threshold) as reviewed,
+    ):
+        yield reviewed

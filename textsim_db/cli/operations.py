@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import inspect
 import logging
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from textsim_db.cli import options
+from textsim_db.cli.declare import Help, help_of, parameter, read_help, with_parameters
 from textsim_db.cli.logs import postponed
 from textsim_db.cli.messages import confirm, print_message, print_result
 from textsim_db.cli.opening import connect, searched_text
-from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.cli.output import Format, write
 from textsim_db.cli.progress_lines import counted, progress
 from textsim_db.errors import shown, suggestion
 from textsim_db.results.numbers_as_text import count
@@ -34,16 +32,7 @@ if TYPE_CHECKING:
 JACCARD_NAME = "jaccard"
 _MOST_READ_FOR_SCOPES = 1_000_000
 """The scopes of a larger corpus are not read to explain an empty result: that takes seconds."""
-_SECTION = re.compile(r"^Args:\n((?: .*\n|\n)+)", re.MULTILINE)
-_ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
-_CALL = re.compile(r"(\w)\(\)")
-"""A method in a docstring, such as judge(); in a shell it is the command judge."""
-_TYPES: dict[str, tuple[type, Callable[[str], object] | None]] = {
-    "float": (float, options.number),
-    "int": (int, options.positive_number),
-    "bool": (bool, None),
-}
-"""The type and the parser of an option, by the annotation of the method; any other is a text."""
+_TEXT = 'The text to look for; "-" is standard input. Or use --file.'
 _FUNCTIONS = {"progress", "place_of", "rank"}
 """Arguments that are functions."""
 
@@ -72,11 +61,14 @@ class Operation:
     """Whether kernels compute. Then the golden signature is compared when the corpus is opened."""
     asks: str = ""
     """The action that the user confirms, except with --yes."""
+    asks_for: tuple[str, ...] = ()
+    """The options for which the user confirms it; empty: always."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Defaults of options that are not those of the method."""
-    variants: Mapping[str, tuple[Any, Operation]] = field(default_factory=dict)
-    """Operations that take the place of this one if an argument of the command is given: its type, and
-    the operation, whose method gets the argument too, except if it is a flag."""
+    arguments: tuple[str, ...] = ()
+    """Arguments with a default that are arguments of the command, and no options."""
+    variants: Mapping[str, tuple[str, Operation]] = field(default_factory=dict)
+    """Operations that take the place of this one if a flag is given: its help, and the operation."""
 
 
 @dataclass(slots=True)
@@ -139,26 +131,24 @@ class Call:
         )
 
 
-def as_command(operation: Operation) -> Callable[[], None]:
-    return postponed(partial(_declaration, operation), operation.method, operation.help)
+def operation_command(operation: Operation) -> Callable[[], None]:
+    return postponed(partial(_declare, operation), operation.method, operation.help)
 
 
 def _run(
     operation: Operation,
     corpus: str,
-    database_url: str | None,
+    database_url: str | None = None,
     form: Format = Format.TABLE,
     yes: bool = False,
     file: str | None = None,
     **arguments: Any,
 ) -> None:
-    if operation.asks:
+    if operation.asks and (not operation.asks_for or any(map(arguments.get, operation.asks_for))):
         confirm(operation.asks.format(corpus=shown(corpus)), yes)
     for name, (_, variant) in operation.variants.items():
-        value = arguments.pop(name)
-        if value is not None:
+        if arguments.pop(name):
             operation = variant
-            arguments |= {} if value is True else {name: value}
     if "text" in arguments:
         arguments["text"] = searched_text(arguments["text"], file)
     with connect(database_url) as db:
@@ -181,71 +171,32 @@ def _run(
             call.write_rows()
 
 
-@cache
-def _declaration(operation: Operation) -> Callable[..., None]:
+def _declare(operation: Operation) -> Callable[..., None]:
     """Return the function of the command: its parameters are made from those of the method."""
     from textsim_db.corpus import Corpus
 
-    def declare(**arguments: Any) -> None:
-        _run(operation, **arguments)
-
-    method = inspect.signature(getattr(Corpus, operation.method))
-    texts: dict[str, str] = {}
-    for described in (Corpus.query, Corpus.judge, getattr(Corpus, operation.method)):
-        texts |= _argument_texts(described)
-    types: dict[str, tuple[Any, Any]] = {"corpus": (options.CorpusName, inspect.Parameter.empty)}
-    for name, argument in [*method.parameters.items()][1:]:
+    method, own = getattr(Corpus, operation.method), inspect.signature(_run).parameters
+    texts = help_of(Corpus.query) | help_of(Corpus.judge) | help_of(method)
+    texts |= read_help(options.SHARED) | {"text": Help(_TEXT)}
+    texts |= {name: Help(text) for name, (text, _) in operation.variants.items()}
+    parameters = [parameter(own["corpus"], texts, is_argument=True)]
+    for argument in [*inspect.signature(method).parameters.values()][1:]:
+        name = argument.name
+        if name in _FUNCTIONS:
+            continue
+        default = None if name == "text" else operation.defaults.get(name, argument.default)
+        is_argument = argument.default is argument.empty or name in operation.arguments
+        parameters.append(parameter(argument.replace(default=default), texts, is_argument))
         if name == "text":
-            types |= {"text": (options.SearchedText, None), "file": (options.SearchedFile, None)}
-        elif name not in _FUNCTIONS:
-            default = operation.defaults.get(name, argument.default)
-            argument = argument.replace(default=default)
-            types[name] = (
-                options.ARGUMENTS.get(name) or _parameter(argument, texts[name]),
-                default,
-            )
-    types |= {name: (annotation, None) for name, (annotation, _) in operation.variants.items()}
+            parameters.append(parameter(own["file"], texts))
+    flag = own["yes"]
+    parameters += [parameter(flag.replace(name=each), texts) for each in operation.variants]
     if operation.asks:
-        types["yes"] = (options.Yes, False)
+        parameters.append(parameter(flag, texts))
     if operation.columns or operation.variants:
-        types["form"] = (FormatOption, Format.TABLE)
-    types["database_url"] = (options.DatabaseUrl, None)
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [
-        inspect.Parameter(name, kind, default=default, annotation=annotation)
-        for name, (annotation, default) in types.items()
-    ]
-    declare.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    declare.__annotations__ = {p.name: p.annotation for p in parameters}
-    return declare
-
-
-def _parameter(argument: inspect.Parameter, text: str) -> Any:
-    """Return the annotated type of an argument or an option; text: that of the docstring."""
-    name = argument.annotation.removesuffix(" | None")
-    kind, parser = _TYPES.get(name, (str, None))
-    text, _, none = _CALL.sub(r"\1", text).partition("; None")
-    help_text = text[0].upper() + text[1:] + "." * bool(none)
-    if none and argument.default is None:
-        help_text += " Default: all."
-    metavar = options.METAVARS.get(argument.name, "NUMBER")
-    if choices := options.CHOICES.get(argument.name):
-        parser, metavar = options.choice_of(choices), "|".join(choices)
-    if argument.default is argument.empty:
-        metavar = metavar if choices else argument.name.upper()
-        return Annotated[kind, typer.Argument(parser=parser, metavar=metavar, help=help_text)]
-    flag = argument.name.replace("_", "-")
-    flags = [f"--{flag}", *([f"-{flag}"] if len(flag) == 1 else [])]
-    option = typer.Option(
-        *flags, parser=parser, metavar=None if kind is bool else metavar, help=help_text
-    )
-    return Annotated[kind if name == argument.annotation else kind | None, option]
-
-
-def _argument_texts(method: Callable[..., Any]) -> dict[str, str]:
-    section = _SECTION.search(inspect.getdoc(method) or "")
-    lines = _ARGUMENT.findall(section[1]) if section else []
-    return {name: " ".join(text.split()) for name, text in lines}
+        parameters.append(parameter(own["form"], texts))
+    parameters.append(parameter(own["database_url"], texts))
+    return with_parameters(partial(_run, operation), parameters)
 
 
 def _measure_name(measure: str) -> str:

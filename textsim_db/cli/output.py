@@ -11,12 +11,12 @@ from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from textsim_db.cli.messages import json_option
-from textsim_db.cli.options import choice_of, misused
+from textsim_db.cli.options import misused
 from textsim_db.errors import InputError, shown
 from textsim_db.results.numbers_as_text import similarity
 
@@ -42,28 +42,16 @@ class Id(int):
 _UNLIMITED = 1_000_000
 _MOST_LAID_OUT = 2_000
 """Rich lays some thousand rows out in a second; a longer table has plain columns."""
-_BAR = 40
 
 
-def _form(ctx: typer.Context, value: Format) -> Format:
+def form_given(ctx: typer.Context, value: Format) -> Format:
+    """Return the format of --format, or JSON lines with --json."""
     if not json_option.is_given:
         return value
     source = ctx.get_parameter_source("form")
     if value is not Format.JSONL and source is not None and source.name == "COMMANDLINE":
         raise misused("--json", f"--json is --format jsonl, and not {value}")
     return Format.JSONL
-
-
-FormatOption = Annotated[
-    Format,
-    typer.Option(
-        "--format",
-        parser=choice_of(Format),
-        metavar="|".join(Format),
-        callback=_form,
-        help="A table for people; JSON lines or CSV (UTF-8) for programs.",
-    ),
-]
 
 
 def write(columns: Sequence[str], rows: Iterable[Sequence[Any]], form: Format) -> int:
@@ -142,8 +130,10 @@ def cell(value: Any) -> str:
     return shown(str(value))
 
 
-def bar(share: float) -> str:
-    return f"{'█' * round(_BAR * share):<{_BAR}}"
+def tenths(histogram: Sequence[int]) -> list[tuple[str, int]]:
+    """Return the rows of a table of pairs, by the hundredths of their similarities."""
+    pairs = [sum(histogram[i : i + 10]) for i in range(0, 90, 10)] + [sum(histogram[90:])]
+    return [(f"{i / 10:.1f} to {i / 10 + 0.1:.1f}", number) for i, number in enumerate(pairs)]
 
 
 def check_writable(path: str) -> None:

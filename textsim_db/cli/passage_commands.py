@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,14 +16,14 @@ from textsim_db.cli.dedupe_reports import LINES, check_report
 from textsim_db.cli.messages import Refusals, print_message, print_object, print_result
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, note_unknown_scope
-from textsim_db.cli.output import Format, FormatOption, check_output, write
+from textsim_db.cli.output import Format, check_output, write
 from textsim_db.cli.progress_lines import counted
 from textsim_db.errors import DocumentError, DocumentNotFound, InputError
-from textsim_db.files.file_kinds import FileFormat, Kind, Quote
+from textsim_db.files.file_kinds import FileFormat
 from textsim_db.results import Refusal
 from textsim_db.results.html import end_of_start, start_of_end
 from textsim_db.results.numbers_as_text import count
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 
 if TYPE_CHECKING:
     from textsim_db.files.read_documents import Document
@@ -77,7 +77,7 @@ PASSAGES = Operation(
 
     Examples:
     - `textsim passages letters --file letter.txt`
-    - `textsim passages letters "the text to look for" --words 20 --format jsonl`
+    - `textsim passages letters "the text to look for" --min-words 20 --format jsonl`
 
     """,
     columns=_PASSAGE_COLUMNS,
@@ -147,32 +147,17 @@ QUOTE = Operation(
 
 
 def quotations(
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="QUOTATIONS",
-            help='Files and folders of records; "-" is standard input, with JSON lines.',
-        ),
-    ],
-    against: Annotated[
-        str, typer.Option("--against", metavar="CORPUS", help="The corpus of the documents.")
-    ],
-    key: Annotated[
-        str | None,
-        options.column_option(
-            "Column, or member in JSON, with the key of the document that is quoted. By default each "
-            "quotation is looked for in all documents."
-        ),
-    ] = None,
-    text: options.TextColumn = "text",
-    kind: Annotated[Kind, options.choice_option(Kind, "Format of the files.")] = Kind.AUTO,
-    separator: options.SeparatorOption = None,
-    quote: options.QuoteOption = Quote.AUTO,
-    encoding: options.EncodingOption = None,
-    glob: options.GlobOption = "*",
-    scope: options.ScopeLimit = None,
-    form: FormatOption = Format.TABLE,
-    database_url: options.DatabaseUrl = None,
+    quotations: list[str],
+    /,
+    *,
+    against: str,
+    key: str | None = None,
+    text: str = "text",
+    form_of_files: FileFormat,
+    glob: str = "*",
+    scope: str | None = None,
+    form: Format = Format.TABLE,
+    database_url: str | None = None,
 ) -> None:
     """Say of each quotation of a file whether it stands in a document, and what differs.
 
@@ -180,6 +165,13 @@ def quotations(
     unaltered words, the quotation, and the words that differ or are left out with their kinds. Without
     --key, the corpus must have passages. If a quotation is altered, absent or refused, such as one of
     three words, the exit status is 1.
+
+    Args:
+        quotations: Files and folders of records; "-" is standard input, with JSON lines.
+        against (CORPUS): The corpus of the documents.
+        key (COLUMN): Column, or member in JSON, with the key of the document that is quoted. By default
+            each quotation is looked for in all documents.
+        scope: Search the documents of this scope only. A scoped corpus requires it.
 
     Examples:
     - `textsim quotations answers.jsonl --against laws --key document`
@@ -189,9 +181,8 @@ def quotations(
     from textsim_db.files.read_documents import Inputs
 
     refusals, counts = Refusals(), Counter[str]()
-    file_format = FileFormat(kind, separator, quote, encoding)
     # Without a key, the text stands in for it: keys are read with each text.
-    inputs = Inputs(paths, refusals.add, file_format, [key or text], text, glob=glob)
+    inputs = Inputs(quotations, refusals.add, form_of_files, [key or text], text, glob=glob)
     inputs.check_packages()
     with connect(database_url) as db:
         corpus = db.corpus(against)
@@ -238,37 +229,20 @@ def _marked(text: str, start: int, end: int) -> str:
 
 
 def contamination(
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TESTSET",
-            help='Files and folders of records; "-" is standard input, with JSON lines.',
-        ),
-    ],
-    against: Annotated[
-        str, typer.Option("--against", metavar="CORPUS", help="The corpus of the training data.")
-    ],
-    words: options.LeastWords = None,
-    report: Annotated[
-        str | None,
-        options.path_option(
-            "Write a line of JSON for each record to this file, whose name ends in .jsonl."
-        ),
-    ] = None,
-    kind: Annotated[
-        Kind,
-        options.choice_option(Kind, "Format of the files."),
-    ] = Kind.AUTO,
-    separator: options.SeparatorOption = None,
-    quote: options.QuoteOption = Quote.AUTO,
-    encoding: options.EncodingOption = None,
-    glob: options.GlobOption = "*",
-    key: options.KeyColumns = None,
-    text: options.TextColumn = "text",
-    scope: options.ScopeLimit = None,
-    max_documents: options.MostDocuments = None,
-    form: FormatOption = Format.TABLE,
-    database_url: options.DatabaseUrl = None,
+    testsets: list[str],
+    /,
+    *,
+    against: str,
+    min_words: int | None = None,
+    report: str | None = None,
+    form_of_files: FileFormat,
+    glob: str = "*",
+    key_columns: list[str] | None = None,
+    text: str = "text",
+    scope: str | None = None,
+    max_documents: int | None = None,
+    form: Format = Format.TABLE,
+    database_url: str | None = None,
 ) -> None:
     """Say which records of a test set share passages with the documents of a corpus.
 
@@ -280,16 +254,22 @@ def contamination(
     written row by row, so the test set may have any size. At the end it prints how many records share a
     passage, by their coverage; with --report and --json as an object.
 
+    Args:
+        testsets: Files and folders of records; "-" is standard input, with JSON lines.
+        against (CORPUS): The corpus of the training data.
+        report: Write a line of JSON for each record to this file, whose name ends in .jsonl.
+        scope: Search the documents of this scope only. A scoped corpus requires it.
+
     Examples:
     - `textsim contamination questions.jsonl --against training`
-    - `textsim contamination questions.jsonl --against training --words 20 --report found.jsonl`
+    - `textsim contamination questions.jsonl --against training --min-words 20 --report found.jsonl`
 
     """
     from textsim_db.files.read_documents import Inputs
 
     refusals = Refusals()
-    file_format = FileFormat(kind, separator, quote, encoding)
-    inputs = Inputs(paths, refusals.add, file_format, key or ["id"], text, glob=glob)
+    keys = key_columns or ["id"]
+    inputs = Inputs(testsets, refusals.add, form_of_files, keys, text, glob=glob)
     inputs.check_packages()
     if report is not None:
         if form is Format.CSV:
@@ -300,8 +280,8 @@ def contamination(
         check_output("--report", report, (("TESTSET", name) for name in inputs.files()))
     with connect(database_url) as db:
         corpus = db.corpus(against)
-        counts = _RecordCounts(words or corpus.config.passages or 0)
-        compared = corpus.contamination(storable(inputs, refusals), words, scope, max_documents)
+        counts = _RecordCounts(min_words or corpus.config.passages or 0)
+        compared = corpus.contamination(storable(inputs, refusals), min_words, scope, max_documents)
         are_printed = report is None and form is not Format.TABLE
         rows = counted("comparing", "records", counts.counted(compared), inputs, are_printed)
         first = list(islice(rows, 1))

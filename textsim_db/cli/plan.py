@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textsim_db.cli import options, output
+from textsim_db.cli.declare import with_settings
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import note_unknown_scope
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import shown
-from textsim_db.results.numbers_as_text import count, similarity as shown_similarity
+from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.choose_bands import Bands
 from textsim_db.settings.corpus_settings import DEFAULTS, CorpusSettings
 
@@ -28,51 +27,22 @@ _CHOOSING = ("threshold", "recall", "num_hashes")
 """The settings from which bands and rows follow."""
 
 
-@options.with_settings(
-    *(*_CHOOSING, "passages"),
-    default="{}, or the corpus's own",
-    panel=None,
-)
+@with_settings(*(*_CHOOSING, "passages"), default="{}, or the corpus's own", panel=None)
 def plan(
+    corpus: str | None = None,
+    /,
+    *,
     settings: options.PartialSettings,
-    corpus: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="CORPUS", help="Measure this corpus. Default: compute, for a corpus to come."
-        ),
-    ] = None,
-    documents: Annotated[
-        int, options.whole_number_option("Without a corpus: the expected number of documents.")
-    ] = 1_000_000,
-    words: Annotated[float, options.number_option("Without a corpus: words of a document.")] = 200,
-    background: Annotated[
-        float,
-        options.number_option(
-            "Without a corpus: the similarity of unrelated documents. It is near 0 with shingles of "
-            "several words, 0.1 and more with single words."
-        ),
-    ] = 0.05,
-    sample: Annotated[
-        int,
-        options.whole_number_option(
-            "With a corpus: compare this many documents with all documents."
-        ),
-    ] = 1000,
-    seed: Annotated[
-        int | None,
-        options.whole_number_option("With a corpus: seed of the sample. Default: a random seed."),
-    ] = None,
-    scope: options.ScopeLimit = None,
-    every: Annotated[
-        bool,
-        typer.Option("--all", help="Show every banding, not only those near the chosen banding."),
-    ] = False,
-    plot: Annotated[
-        str | None,
-        typer.Option(metavar="PATH", help="Draw the S-curve to a file ending in .svg or .png."),
-    ] = None,
-    form: output.FormatOption = output.Format.TABLE,
-    database_url: options.DatabaseUrl = None,
+    documents: int = 1_000_000,
+    words: float = 200,
+    background: float = 0.05,
+    sample: int = 1000,
+    seed: int | None = None,
+    scope: str | None = None,
+    all_: bool = False,
+    plot: str | None = None,
+    form: output.Format = output.Format.TABLE,
+    database_url: str | None = None,
 ) -> None:
     """Show how many similar documents bands and rows find and what they cost; or measure a corpus.
 
@@ -83,6 +53,18 @@ def plan(
 
     JSON lines and CSV hold every banding. The probabilities follow a formula. If the formula gives 20 to
     60 %, up to 1.3 percentage points fewer pairs are found.
+
+    Args:
+        corpus: Measure this corpus. Default: compute, for a corpus to come.
+        documents: Without a corpus: the expected number of documents.
+        words: Without a corpus: words of a document.
+        background: Without a corpus: the similarity of unrelated documents. It is near 0 with shingles
+            of several words, 0.1 and more with single words.
+        sample: With a corpus: compare this many documents with all documents.
+        seed: With a corpus: seed of the sample. Default: a random seed.
+        scope: Search the documents of this scope only. A scoped corpus requires it.
+        all: Show every banding, not only those near the chosen banding.
+        plot: Draw the S-curve to a file ending in .svg or .png.
 
     Examples:
     - `textsim plan --threshold 0.7 --recall 0.99 --plot curve.svg`
@@ -99,9 +81,9 @@ def plan(
         _draw_curves(plot, result)
     if result.report is not None:
         _write_report(result.report, result.banding, form)
-    _write_options(result.choices, result.threshold, every, form)
-    if form is output.Format.TABLE:
-        _show_curve(result)
+    _write_options(result.choices, result.threshold, all_, form)
+    if form is output.Format.TABLE and result.banding is None:
+        output.console().print(f"exact: every pair at {result.exact_from:g} or more is found")
     if result.missed is not None:
         print_message(f"warning: {result.missed}")
 
@@ -200,26 +182,6 @@ def _write_options(
     output.write(columns, rows, form)
 
 
-def _show_curve(result: _Plan) -> None:
-    from rich.text import Text
-
-    banding, threshold = result.banding, result.threshold
-    if banding is None:
-        output.console().print(f"\nexact: every pair at {result.exact_from:g} or more is found")
-        return
-    lines = [f"probability of becoming a candidate, {banding.bands} bands of {banding.rows} rows"]
-    for step in range(20):
-        similarity = (step + 1) / 20
-        probability = banding.probability(similarity)
-        mark = "  threshold" if step == round(threshold * 20) - 1 else ""
-        lines.append(
-            f"{similarity:.2f} {output.bar(probability)} {shown_similarity(probability)}{mark}"
-        )
-    out = output.console()
-    out.print()
-    out.print(Text("\n".join(lines)))
-
-
 def _write_report(report: RecallReport, banding: Bands | None, form: output.Format) -> None:
     """Print the measurement; on standard error if standard output is for a program."""
     lines = _lines(report, banding)
@@ -231,7 +193,7 @@ def _write_report(report: RecallReport, banding: Bands | None, form: output.Form
 
     out = output.console()
     out.print(Text("\n".join(lines)))
-    out.print(output.table(("similarity", "pairs"), _tenths(report.histogram)))
+    out.print(output.table(("similarity", "pairs"), output.tenths(report.histogram)))
     if report.missed:
         missed = [(pair.similarity, pair.a, pair.b) for pair in report.missed[:_SHOWN_LINES]]
         title = f"missed pairs, which share no bucket ({len(report.missed):,} in all)"
@@ -240,11 +202,6 @@ def _write_report(report: RecallReport, banding: Bands | None, form: output.Form
         keys = ", ".join(f'"{shown(key)}"' for key in report.lost[:_SHOWN_LINES])
         rest = ", ..." if len(report.lost) > _SHOWN_LINES else ""
         out.print(Text(f"documents without any similar document found: {keys}{rest}\n"))
-
-
-def _tenths(histogram: list[int]) -> list[tuple[str, int]]:
-    pairs = [sum(histogram[i : i + 10]) for i in range(0, 90, 10)] + [sum(histogram[90:])]
-    return [(f"{i / 10:.1f} to {i / 10 + 0.1:.1f}", number) for i, number in enumerate(pairs)]
 
 
 def _lines(report: RecallReport, banding: Bands | None) -> list[str]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.operations import JACCARD_NAME, Call, Operation, note_unknown_scope
@@ -171,14 +169,10 @@ def _one_row_a_key(clusters: list[Cluster[str]]) -> Iterator[tuple[Any, ...]]:
             yield number, len(cluster.keys), cluster.weakest, key, cluster.kept
 
 
-Inspect = Annotated[
-    bool | None,
-    typer.Option(
-        "--inspect",
-        help="Print what holds each cluster together instead of its keys: the weakest member, the "
-        "least similarity of two members, and whether it is a template that other documents share.",
-    ),
-]
+_INSPECT = (
+    "Print what holds each cluster together instead of its keys: the weakest member, the least "
+    "similarity of two members, and whether it is a template that other documents share."
+)
 INSPECT = Operation(
     "inspect_clusters", "", show=_show_inspected, progress=("searching", "clusters")
 )
@@ -198,7 +192,7 @@ CLUSTERS = Operation(
 
     """,
     show=_show_clusters,
-    variants={"inspect": (Inspect, INSPECT)},
+    variants={"inspect": (_INSPECT, INSPECT)},
 )
 
 
@@ -251,9 +245,9 @@ UNTRACK = Operation(
 
 
 def _show_members(call: Call) -> None:
-    members = call.result
-    if "key" in call.arguments:
-        members, key = list(members), call.arguments["key"]
+    members, key = call.result, call.arguments["key"]
+    if key is not None:
+        members = list(members)
         if not members and key not in call.corpus:
             raise DocumentNotFound(f'corpus "{call.corpus.name}" has no document "{key}"')
     clusters: set[int] = set()
@@ -272,10 +266,6 @@ def _member_rows(members: Iterable[Member], clusters: set[int]) -> Iterator[tupl
         yield Id(cluster), key, representative, similarity, crowded
 
 
-ClusterKey = Annotated[
-    str | None, typer.Argument(metavar="KEY", help="List only the cluster of this document.")
-]
-MEMBERS_OF = Operation("members", "", show=_show_members, computes=False)
 MEMBERS = Operation(
     "members",
     """List the documents of the clusters of a tracked corpus, one cluster after the other.
@@ -289,7 +279,8 @@ MEMBERS = Operation(
     - `textsim members news article-17 --format jsonl`
 
     """,
+    columns=_MEMBER_COLUMNS,
     show=_show_members,
     computes=False,
-    variants={"key": (ClusterKey, MEMBERS_OF)},
+    arguments=("key",),
 )

@@ -7,11 +7,10 @@ import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from textsim_db.cli import options
 from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.opening import connect, open_corpus
 from textsim_db.cli.operations import Call, Operation
@@ -26,70 +25,32 @@ if TYPE_CHECKING:
 
 
 def attach(
-    corpus: options.CorpusName,
-    table: options.TableName,
-    key: Annotated[
-        list[str] | None,
-        options.column_option(
-            "Column with the key: unique and NOT NULL, of type integer, uuid, text, varchar, date, "
-            "timestamp or timestamptz. Default: id. Repeat it if the key has several columns."
-        ),
-    ] = None,
-    text: Annotated[str, options.column_option("Column with the text.")] = "text",
-    scope: Annotated[
-        str | None, options.column_option("Column with the scope. A scoped corpus requires it.")
-    ] = None,
-    time_column: Annotated[
-        str | None,
-        options.column_option(
-            "Column with the time from which a row counts, for as long as the corpus keeps "
-            "documents.",
-            "--time",
-        ),
-    ] = None,
-    expires: Annotated[
-        str | None, options.column_option("Column with the time from which a row no longer counts.")
-    ] = None,
-    row_filter: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Condition in SQL on the columns of a row, such as \"status = 'published'\". "
-            "Other rows have no document.",
-        ),
-    ] = None,
-    mode: Annotated[
-        Mode | None,
-        options.choice_option(
-            Mode,
-            "queue: workers index changed rows moments later. inline: the transaction that "
-            "writes a row also indexes it, and takes some milliseconds longer. Default: queue, or "
-            "inline if the corpus is unique.",
-        ),
-    ] = None,
-    existing: Annotated[
-        Existing,
-        options.choice_option(
-            Existing,
-            "If the corpus is unique, what happens if rows of the table match. refuse: the table "
-            "is not attached. keep: it is attached with these rows.",
-        ),
-    ] = Existing.REFUSE,
-    replace: Annotated[
-        bool,
-        typer.Option(
-            "--replace",
-            help="Attach a table anew that is attached, with these columns and in this mode. Documents "
-            "that equal their rows stay as they are.",
-        ),
-    ] = False,
-    create: options.Create = False,
-    database_url: options.DatabaseUrl = None,
+    corpus: str,
+    table: str,
+    /,
+    *,
+    key_columns: list[str] | None = None,
+    text: str = "text",
+    scope: str | None = None,
+    time_: str | None = None,
+    expires: str | None = None,
+    row_filter: str | None = None,
+    mode: Mode | None = None,
+    existing: Existing = Existing.REFUSE,
+    replace: bool = False,
+    create: bool = False,
+    database_url: str | None = None,
 ) -> None:
     """Keep a table indexed: index its rows now, and its changes from now on.
 
     It prints how many documents were added. In mode queue, `textsim worker` must run: it indexes the
     changes.
+
+    Args:
+        key_columns (COLUMN): Column with the key: unique and NOT NULL, of type integer, uuid, text,
+            varchar, date, timestamp or timestamptz. Default: id. Repeat it if the key has several
+            columns.
+        text (COLUMN): Column with the text.
 
     Examples:
     - `textsim attach news article --key id --text body --create`
@@ -106,10 +67,10 @@ def attach(
                 text,
                 mode,
                 show,
-                key_columns=key or ["id"],
+                key_columns=key_columns or ["id"],
                 existing=existing,
                 scope=scope,
-                time=time_column,
+                time=time_,
                 expires=expires,
                 row_filter=row_filter,
                 replace=replace,
@@ -162,6 +123,7 @@ MERGE = Operation(
 
     """,
     show=_show_merged,
+    arguments=("table",),
     asks="merge the duplicates of the table of corpus {corpus}",
     computes=False,
 )
@@ -203,12 +165,7 @@ def _show_drift(call: Call) -> None:
 
 
 DRIFT = Operation("drift", "", columns=("key", "kind"), show=_show_drift)
-Check = Annotated[
-    bool | None,
-    typer.Option(
-        "--check", help="List the differences and change nothing; exit status 1 if there are any."
-    ),
-]
+_CHECK = "List the differences and change nothing; exit status 1 if there are any."
 RECONCILE = Operation(
     "reconcile",
     """Compare a corpus with its attached tables, row by row, and index what differs.
@@ -224,7 +181,7 @@ RECONCILE = Operation(
     """,
     show=_show_reconciled,
     progress=("comparing", "rows"),
-    variants={"check": (Check, DRIFT)},
+    variants={"check": (_CHECK, DRIFT)},
 )
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from textsim_db.cli import options
 from textsim_db.cli.messages import print_message, print_object
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, note_unknown_scope
-from textsim_db.cli.output import Format, FormatOption, bar, check_plot, console, table, write
+from textsim_db.cli.output import Format, check_plot, console, table, tenths, write
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import ConfigurationError, shown
 from textsim_db.results.numbers_as_text import count
@@ -55,27 +52,30 @@ BOILERPLATE = Operation(
 
 
 def stats(
-    corpus: options.CorpusName,
-    words: Annotated[
-        int, options.whole_number_option("Print this many of the most frequent words.")
-    ] = 10,
-    sample: Annotated[
-        int, options.whole_number_option("Compare this many documents with their candidates.")
-    ] = 1000,
-    seed: Annotated[int, options.whole_number_option("Seed of the sample.")] = 1,
-    plot: Annotated[
-        str | None,
-        typer.Option(metavar="PATH", help="Draw the statistics to a file ending in .svg or .png."),
-    ] = None,
-    language: options.LanguageLimit = None,
-    scope: options.ScopeOfPairs = None,
-    form: FormatOption = Format.TABLE,
-    database_url: options.DatabaseUrl = None,
+    corpus: str,
+    /,
+    *,
+    words: int = 10,
+    sample: int = 1000,
+    seed: int = 1,
+    plot: str | None = None,
+    language: str | None = None,
+    scope: str | None = None,
+    form: Format = Format.TABLE,
+    database_url: str | None = None,
 ) -> None:
     """Count the documents, words, similarities, buckets and bytes of a corpus.
 
     It reads all documents. The similarities are between a sample of documents and their candidates: the
     documents that share a bucket.
+
+    Args:
+        words: Print this many of the most frequent words.
+        sample: Compare this many documents with their candidates.
+        seed: Seed of the sample.
+        plot: Draw the statistics to a file ending in .svg or .png.
+        language: Count only the documents of this language, such as en.
+        scope: Count only the documents of this scope.
 
     Examples:
     - `textsim stats news --plot news.svg`
@@ -103,8 +103,6 @@ def stats(
 
 
 def _show(statistics: Statistics) -> None:
-    from rich.text import Text
-
     out = console()
     out.print(table(("of the corpus", ""), _totals(statistics)))
     if statistics.languages:
@@ -116,7 +114,8 @@ def _show(statistics: Statistics) -> None:
     if statistics.growth:
         columns = ("documents", "words", "distinct words")
         out.print(table(columns, statistics.growth[::-1][::5][::-1]))
-    out.print(Text("\n".join(_bars(statistics))))
+    candidates = f"similarity of the candidates of {statistics.sampled:,} documents"
+    out.print(table((candidates, "pairs"), tenths(statistics.similarities)))
 
 
 def _totals(statistics: Statistics) -> list[tuple[str, str]]:
@@ -141,16 +140,4 @@ def _totals(statistics: Statistics) -> list[tuple[str, str]]:
         ("candidates of a document", f"{statistics.candidates / max(statistics.sampled, 1):.3g}"),
         *((f"bytes of {name}", f"{size:,}") for name, size in statistics.storage.items()),
         ("bytes of a document in all", f"{each:,.0f}"),
-    ]
-
-
-def _bars(statistics: Statistics) -> list[str]:
-    steps = [sum(statistics.similarities[i : i + 5]) for i in range(0, 100, 5)]
-    most = max(*steps, 1)
-    return [
-        f"similarity of the candidates of {statistics.sampled:,} documents",
-        *(
-            f"{i / 20:.2f} to {(i + 1) / 20:.2f}  {bar(n / most)} {n:,}"
-            for i, n in enumerate(steps)
-        ),
     ]

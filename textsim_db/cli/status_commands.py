@@ -7,14 +7,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from textsim_db.cli.messages import json_option, print_message, print_object
 from textsim_db.cli.opening import connect, each_corpus
-from textsim_db.cli.options import DatabaseUrl, OptionalCorpus, misused, needs_extra, number_option
-from textsim_db.cli.output import Format, FormatOption, write
+from textsim_db.cli.options import misused, needs_extra
+from textsim_db.cli.output import Format, write
 from textsim_db.errors import shown
 from textsim_db.results import ScopeStatus, Source
 from textsim_db.results.numbers_as_text import count
@@ -34,35 +34,15 @@ _SHOWN_ERRORS = 3
 
 
 def status(
-    corpus: OptionalCorpus = None,
-    watch: Annotated[
-        float | None,
-        number_option(
-            "Print the status again after this many seconds, with the documents written per "
-            "second, until Ctrl-C.",
-            "SECONDS",
-        ),
-    ] = None,
-    scopes: Annotated[
-        bool, typer.Option("--scopes", help="List the scopes of the corpus instead.")
-    ] = False,
-    max_lag: Annotated[
-        float | None,
-        number_option(
-            "End with status 1 if a change, or a change of tracked clusters, has waited for longer than "
-            "this.",
-            "SECONDS",
-        ),
-    ] = None,
-    as_metrics: Annotated[
-        bool,
-        typer.Option(
-            "--prometheus",
-            help="Print the metrics of all corpora in the text format of Prometheus.",
-        ),
-    ] = False,
-    form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
+    corpus: str | None = None,
+    /,
+    *,
+    watch: float | None = None,
+    scopes: bool = False,
+    max_lag: float | None = None,
+    prometheus: bool = False,
+    form: Format = Format.TABLE,
+    database_url: str | None = None,
 ) -> None:
     """Show the attached tables, and how many documents wait for a worker.
 
@@ -72,6 +52,15 @@ def status(
     it is tracked, and how many documents have changed since its clusters were updated. Then it prints
     the tables, the workers with their progress, the last errors, and warnings. JSON lines have one
     object with all of this. Exit status 1 if something is wrong with a corpus or a table.
+
+    Args:
+        corpus: Name of the corpus. Default: every corpus.
+        watch (SECONDS): Print the status again after this many seconds, with the documents written per
+            second, until Ctrl-C.
+        scopes: List the scopes of the corpus instead.
+        max_lag (SECONDS): End with status 1 if a change, or a change of tracked clusters, has waited for
+            longer than this.
+        prometheus: Print the metrics of all corpora in the text format of Prometheus.
 
     Examples:
     - `textsim status`
@@ -84,7 +73,7 @@ def status(
     """
     if watch is not None and not 0 < watch <= _LONGEST_WATCH:
         raise misused("--watch", f"expected seconds above 0, at most {_LONGEST_WATCH}")
-    if max_lag is not None and (watch is not None or scopes or as_metrics):
+    if max_lag is not None and (watch is not None or scopes or prometheus):
         raise misused("--max-lag", "it asks once, and for the lag only")
     if scopes:
         if watch is not None:
@@ -95,9 +84,9 @@ def status(
             if not write(ScopeStatus._fields, db.corpus(corpus, on_server=True).scopes(), form):
                 print_message("no document is stored")
         return
-    if as_metrics and json_option.is_given:
+    if prometheus and json_option.is_given:
         raise misused("--json", "--prometheus has a format of its own")
-    if as_metrics:
+    if prometheus:
         with needs_extra("prometheus", "the metrics need the package prometheus-client"):
             from textsim_db.cli.serve_metrics import exposition
         with connect(database_url) as db:
@@ -131,17 +120,21 @@ def status(
 
 
 def pending(
-    corpus: OptionalCorpus = None,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Let the workers try these documents again.")
-    ] = False,
-    form: FormatOption = Format.TABLE,
-    database_url: DatabaseUrl = None,
+    corpus: str | None = None,
+    /,
+    *,
+    retry: bool = False,
+    form: Format = Format.TABLE,
+    database_url: str | None = None,
 ) -> None:
     """List the documents that were set aside, with the errors.
 
-    A worker sets a document aside if it cannot be indexed, or if its cluster cannot be updated. It
-    prints the key, the table, the number of tries and the error.
+    A worker sets a document aside if it cannot be indexed. It prints the key, the table, the number of
+    tries and the error.
+
+    Args:
+        corpus: Name of the corpus. Default: every corpus.
+        retry: Let the workers try these documents again.
 
     Examples:
     - `textsim pending news`
@@ -222,7 +215,6 @@ class _Sample:
         oldest, since = state.status.oldest_pending, state.status.outdated_since
         return {
             "corpus": state.corpus,
-            **state.status._asdict(),
             **state.status._asdict(),
             "oldest_pending": oldest and oldest.isoformat(),
             "outdated_since": since and since.isoformat(),

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from textsim_db.cli.logs import SEARCHES
 from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.opening import connect
-from textsim_db.cli.options import DatabaseUrl
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import CorpusNotFound
 from textsim_db.results.numbers_as_text import count
@@ -46,7 +45,7 @@ _SETTINGS = (
 _OF_LANGUAGES = (CorpusSettings(language="auto"), CorpusSettings(stop_words="auto"))
 
 
-def warm(database_url: DatabaseUrl = None) -> None:
+def warm(*, database_url: str | None = None) -> None:
     """Compile all kernels, once for an installation, so that no later command has to.
 
     It indexes and searches a few small texts in temporary corpora, which it drops. If all kernels are

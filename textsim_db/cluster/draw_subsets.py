@@ -13,7 +13,7 @@ import numpy as np
 
 from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster.join import Join
-from textsim_db.cluster.spanning_forest import Forest, Ids, Links
+from textsim_db.cluster.spanning_forest import Forest, Ids
 from textsim_db.errors import ConfigurationError
 from textsim_db.results import Split
 from textsim_db.results.rows import Key
@@ -60,8 +60,7 @@ def draw_subsets(
     """
     ids = np.arange(len(keys)) if ids is None else ids
     copies, forest = join.host.copies, Forest()
-    firsts = copies.representatives[copies.classes.owners()]
-    forest.add(Links(firsts, copies.classes.values, np.ones(len(firsts))))
+    forest.add(copies.links())
     representatives, places = np.unique(copies.representatives_of(ids), return_inverse=True)
     alone = _draw([[place] for place in range(len(ids))], strata, shares, random_seed)
     # By representative and subset, if each document is drawn by itself: how many copies it has.

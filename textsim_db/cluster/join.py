@@ -66,6 +66,11 @@ class CopyClasses:
         result[is_copy] = self._represented_by[places]
         return result
 
+    def links(self) -> Links:
+        """Return a link from each copy to the document that represents it, and from this to itself."""
+        firsts = self.representatives[self.classes.owners()]
+        return Links(firsts, self.classes.values, np.ones(len(firsts)))
+
     def unfolded(self, links: Links) -> Iterator[Links]:
         """Yield the pairs of all documents that the two representatives of each link stand for."""
         for chosen in slices_of(self.sizes_of(links.left), PAIRS_OF_COPIES):

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from textsim_db.base.numba_compiler import BoolArray, FloatArray, Int64Array
+from textsim_db.base.numba_compiler import FloatArray, Int64Array
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.kept_linkage import Kept, keep_linked, keep_representatives
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links, join, joined_links, roots
-from textsim_db.compare.jaccard import Rows, take
+from textsim_db.compare.jaccard import take
 from textsim_db.compare.packed_pairs import is_among, pack
 from textsim_db.results import Cluster
 from textsim_db.settings.named_values import Linkage
-from textsim_db.sketch.ragged import Buckets, Ragged
+from textsim_db.sketch.ragged import Ragged
 
 _WEIGHT_OF_ONE = np.float64(1).view(np.uint64) | np.uint64(1)
 
@@ -156,29 +157,47 @@ def removals(join: Join, linkage: Linkage, ranked: Ranked) -> Iterator[Links]:
     """Yield the documents to remove, left, and the documents that are kept instead, right."""
     if linkage is Linkage.KEPT:
         all_ids = join.host.all_ids
-        connected = [all_ids] if all_ids is not None else _arrays(components(join)[0])
+        connected = [all_ids] if all_ids is not None else components(join)[0].arrays()
         yield from similar_to_kept(join, connected, ranked)
     else:
         yield from all_but_first(join, groups(join, linkage, ranked), ranked)
 
 
 def similar_to_kept(join: Join, components: list[Ids], ranked: Ranked) -> Iterator[Links]:
-    """Yield the documents to remove of components with linkage "kept", and the kept documents."""
-    for batch in _batches(components):
-        yield from _similar_to_kept(join, ranked(np.concatenate(batch)))
+    """Yield the documents that are similar to a kept document of a better rank, and this document.
+
+    A large component is read in batches. Each batch is compared with the documents that are kept of the
+    batches before it.
+    """
+    for group in _batches(components):
+        kept = np.empty(0, np.int64)
+        for batch in join.host.batches(ranked(np.concatenate(group))):
+            compared = np.concatenate((kept, batch))
+            kept_by, similarity = _keep(join, compared, len(kept))
+            is_removed = kept_by != np.arange(len(compared))
+            removed, keepers = compared[is_removed], compared[kept_by[is_removed]]
+            yield Links(removed, keepers, similarity[is_removed])
+            kept = compared[~is_removed]
 
 
 def all_but_first(join: Join, groups: Iterable[Group], ranked: Ranked) -> Iterator[Links]:
-    """Yield each document of a cluster except the first, left, and the first, right."""
+    """Yield each document of a cluster except the first, left, with its similarity to the first."""
     for batch in _batches([group.ids for group in groups]):
-        yield from _all_but_first(join, batch, ranked)
+        every = np.concatenate(batch)
+        group_of, by_id = np.repeat(np.arange(len(batch)), [*map(len, batch)]), np.argsort(every)
+        ids = ranked(every)
+        group_of = group_of[by_id[np.searchsorted(every, ids, sorter=by_id)]]
+        order = np.argsort(group_of, kind="stable")
+        ids, group_of = ids[order], group_of[order]
+        firsts = ids[np.searchsorted(group_of, group_of)]
+        is_removed = ids != firsts
+        for first, removed, values in join.similarities(np.sort(pack(firsts, ids)[is_removed])):
+            yield Links(removed, first, values)
 
 
 def components(join: Join) -> tuple[Ragged, FloatArray]:
-    forest, classes = Forest(), join.host.copies.classes
-    firsts = join.host.copies.representatives[classes.owners()]
-    links = Links(firsts, classes.values, np.ones(len(firsts)))
-    forest.add(links.take(firsts != classes.values))
+    forest = Forest()
+    forest.add(join.host.copies.links())
     for links in join.links(forest.labels):
         forest.add(links)
     return _members(forest)
@@ -210,22 +229,6 @@ def _complete(join: Join) -> Iterator[Group]:
         yield Group(copies.classes.of(number), 1.0)
 
 
-def _similar_to_kept(join: Join, ids: Ids) -> Iterator[Links]:
-    """Yield the documents that are similar to a kept document of a better rank.
-
-    A large component is read in batches. Each batch is compared with the documents that are kept of the
-    batches before it.
-    """
-    kept = np.empty(0, np.int64)
-    for batch in join.host.batches(ids):
-        compared = np.concatenate((kept, batch))
-        kept_by, similarity = _keep(join, compared, len(kept))
-        is_removed = kept_by != np.arange(len(compared))
-        removed, keepers = compared[is_removed], compared[kept_by[is_removed]]
-        yield Links(removed, keepers, similarity[is_removed])
-        kept = compared[~is_removed]
-
-
 def _keep(join: Join, ids: Ids, settled: int) -> Kept:
     """Return which document is kept instead of each document; ids: the best rank first.
 
@@ -237,7 +240,13 @@ def _keep(join: Join, ids: Ids, settled: int) -> Kept:
     chosen = np.sort(firsts)
     rows, buckets = join.host.rows(texts[chosen]), join.host.buckets(texts[chosen])
     never_kept = np.zeros(len(ids), np.bool_) if join.never_kept is None else join.never_kept[ids]
-    kept = _kept_of(join, rows, buckets, settled, never_kept[chosen])
+    keep = partial(
+        keep_representatives,
+        settled=settled,
+        threshold=join.criterion.threshold,
+        prefix_threshold=join.host.config.prefix_threshold,
+    )
+    kept = keep(rows, buckets, never_kept=never_kept[chosen])
     is_kept = np.zeros(len(ids), np.bool_)
     is_kept[chosen] = (kept.kept_by == np.arange(len(chosen))) & ~never_kept[chosen]
     is_first = np.zeros(len(ids), np.bool_)
@@ -245,35 +254,11 @@ def _keep(join: Join, ids: Ids, settled: int) -> Kept:
     compared = np.flatnonzero(is_first | ~is_kept[firsts][numbers])
     if len(compared) > len(chosen):
         copied = np.searchsorted(chosen, firsts[numbers][compared])
-        chosen, rows, buckets = compared, take(rows, copied), buckets.take(copied)
-        kept = _kept_of(join, rows, buckets, settled, never_kept[chosen])
+        chosen = compared
+        kept = keep(take(rows, copied), buckets.take(copied), never_kept=never_kept[chosen])
     kept_by, similarity = firsts[numbers], np.ones(len(ids))
     kept_by[chosen], similarity[chosen] = chosen[kept.kept_by], kept.similarity
     return Kept(kept_by, similarity)
-
-
-def _kept_of(join: Join, rows: Rows, buckets: Buckets, settled: int, never_kept: BoolArray) -> Kept:
-    return keep_representatives(
-        rows,
-        buckets,
-        settled,
-        join.criterion.threshold,
-        never_kept=never_kept,
-        prefix_threshold=join.host.config.prefix_threshold,
-    )
-
-
-def _all_but_first(join: Join, batch: list[Ids], ranked: Ranked) -> Iterator[Links]:
-    """Yield each document of a cluster except the first, with its similarity to the first."""
-    ids, group_of = np.concatenate(batch), np.repeat(np.arange(len(batch)), [*map(len, batch)])
-    by_id, ids = np.argsort(ids), ranked(ids)
-    group_of = group_of[by_id[np.searchsorted(np.concatenate(batch), ids, sorter=by_id)]]
-    order = np.argsort(group_of, kind="stable")
-    ids, group_of = ids[order], group_of[order]
-    firsts = ids[np.searchsorted(group_of, group_of)]
-    is_removed = ids != firsts
-    for first, removed, values in join.similarities(np.sort(pack(firsts, ids)[is_removed])):
-        yield Links(removed, first, values)
 
 
 def groups_of_removals(links: Links) -> Iterator[Group]:
@@ -284,10 +269,6 @@ def groups_of_removals(links: Links) -> Iterator[Group]:
     for start, end in pairwise(bounds.tolist()):
         ids = np.append(removed[start:end], kept[start])
         yield Group(ids, float(values[start:end].min()), int(kept[start]))
-
-
-def _arrays(groups: Ragged) -> list[Ids]:
-    return [groups.of(number) for number in range(len(groups.sizes))]
 
 
 def _batches(groups: list[Ids]) -> Iterator[list[Ids]]:

@@ -6,13 +6,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from textsim_db.base.numba_compiler import Int32Array, Int64Array, kernel
+from textsim_db.base.numba_compiler import Int32Array, Int64Array
 from textsim_db.cluster.join import CopyClasses, PairsWithRows
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.cluster.split_large_buckets import split_large
 from textsim_db.compare.jaccard import Rows, code_points, take
-from textsim_db.compare.packed_pairs import ONLY_ROUND, Members, left_of, right_of
-from textsim_db.compare.pair_counts import Sizes, lists
+from textsim_db.compare.packed_pairs import (
+    ONLY_ROUND,
+    Members,
+    Sizes,
+    left_of,
+    lists,
+    pack,
+    right_of,
+)
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.ragged import Buckets, Parts, Ragged, apart, begins_run
@@ -73,7 +80,6 @@ class LoadedDocuments:
         )
 
     def lists(self) -> Iterator[Int64Array]:
-        """Yield sorted lists of packed pairs, each candidate once, without pairs of large buckets."""
         for pairs, _ in lists(self._listed, ONLY_ROUND, self._sizes, self.config.threshold):
             yield pairs[self.large.first_shared(pairs) < 0]
 
@@ -89,11 +95,9 @@ class LoadedDocuments:
         return apart(self._buckets.take(texts), None if self._parts is None else self._parts[texts])
 
     def batches(self, ids: Ids) -> Iterator[Ids]:
-        """Yield all documents at once."""
         yield ids
 
     def in_key_order(self, representatives: Ids) -> Ids:
-        """Sort documents by the lowest key of their copies."""
         return np.sort(representatives)
 
     def _members(self, representatives: Ids) -> Members:
@@ -121,21 +125,11 @@ class LoadedDocuments:
         return members.take(members.sizes > 1)
 
 
-@kernel
 def _packed(buckets: Buckets, owners: Int32Array, low: int, high: int) -> Int64Array:
     """Return the buckets from low to below high, each with its owner in the low half."""
-    count = 0
-    for value in buckets.values:
-        count += low <= value < high
-    packed = np.empty(count, np.int64)
-    count = 0
-    for text in range(len(owners)):
-        for i in range(buckets.offsets[text], buckets.offsets[text + 1]):
-            value = np.int64(buckets.values[i])
-            if low <= value < high:
-                packed[count] = value << 32 | np.int64(owners[text])
-                count += 1
-    return packed
+    places = np.flatnonzero((buckets.values >= low) & (buckets.values < high))
+    owners = owners[np.searchsorted(buckets.offsets, places, "right") - 1]
+    return pack(buckets.values[places], owners)
 
 
 def _shared(packed: Int64Array) -> Int64Array:

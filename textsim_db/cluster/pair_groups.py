@@ -62,18 +62,13 @@ def group_pairs(
     similarities: dict[tuple[Key, Key], float]
     places: dict[Key, int]
     similarities, places = _read(pairs)
-    numbers = _numbered(places, _order(order))
+    numbers = _numbered(places, order)
     keys = list(numbers)
     left = np.array([numbers[a] for a, _ in similarities], np.int64)
     right = np.array([numbers[b] for _, b in similarities], np.int64)
     links = Links(left, right, np.array([*similarities.values()], np.float64))
     clusters = [group.with_keys(keys.__getitem__) for group in groups_of_links(links, how)]
     return ResultList(sorted(clusters, key=lambda cluster: (-len(cluster.keys), cluster.keys)))
-
-
-def _order(order: Any) -> list[Any] | None:
-    expected = "order takes the keys of several documents, such as [a, b]"
-    return None if order is None else list(several_items(order, expected))
 
 
 def _read(pairs: Iterable[tuple[Any, ...]]) -> tuple[dict[tuple[Any, Any], float], dict[Any, int]]:
@@ -111,10 +106,10 @@ def _refuse(place: int, pair: object, problem: str) -> NoReturn:
     raise InputError(shown(f"pair {place} is {pair!r:.200}: {problem}"))
 
 
-def _numbered(places: dict[Any, int], order: list[Any] | None) -> dict[Any, int]:
-    if order is None:
-        order = sorted(places)
-    keys = [key for key in dict.fromkeys(order) if key in places]
+def _numbered(places: dict[Any, int], order: Iterable[Any] | None) -> dict[Any, int]:
+    expected = "order takes the keys of several documents, such as [a, b]"
+    ordered = sorted(places) if order is None else several_items(order, expected)
+    keys = [key for key in dict.fromkeys(ordered) if key in places]
     if len(keys) < len(places):
         missing = min(places.keys() - set(keys), key=lambda key: places[key])
         raise InputError(shown(f"pair {places[missing]} has a key not in order: {missing!r:.100}"))
@@ -203,8 +198,7 @@ def judged_groups(
     if linkage is Linkage.SINGLE:
         yield from (Group(components.of(i), float(weakest[i])) for i in plain.tolist())
     elif linkage is Linkage.KEPT:
-        kept = [components.of(number) for number in plain.tolist()]
-        removals = linkages.similar_to_kept(join, kept, ranked)
+        removals = linkages.similar_to_kept(join, components.take(plain).arrays(), ranked)
         yield from linkages.groups_of_removals(joined_links(removals))
     elif len(plain):
         ids = np.sort(components.take(plain).values)

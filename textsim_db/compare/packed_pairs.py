@@ -1,7 +1,14 @@
-"""Buckets as lists of documents, and pairs of documents, each packed into one number; pure."""
+"""Buckets as lists of documents, and the pairs of documents that share buckets; pure.
+
+A pair is packed into one number. To count the buckets that every two documents share, a document is
+compared with the later documents of its buckets, and each later document has a counter. So the pairs are
+neither listed once for each bucket nor sorted. The algorithm is ScanCount: Li, Lu and Lu, "Efficient
+Merging and Filtering Algorithms for Approximate String Searches", ICDE 2008, section 3.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,19 +16,25 @@ import numpy.typing as npt
 
 from textsim_db.base.numba_compiler import (
     BoolArray,
+    ByteArray,
     Int16Array,
     Int32Array,
     Int64Array,
     inlined_kernel,
     kernel,
 )
-from textsim_db.sketch.ragged import Ragged, offsets_of
+from textsim_db.sketch.exact_prefix import MOST_SHARED, most_of_small, shares_enough
+from textsim_db.sketch.ragged import Ragged, begins_run, offsets_of
 
 AnyIds = npt.NDArray[np.signedinteger[Any]]
 """Ids of documents: int32 as they are read, int64 in comparisons."""
 
 _LOW = 0xFFFFFFFF
-_SIGN = 2**31
+PAIRS_AT_ONCE = 1_000_000
+"""The pairs of a list; a list has more if a single document has more pairs."""
+_MOST_COUNTED = 255
+_SPARSE = 8
+"""If the ids leave more numbers unused, for each row, documents are numbered anew."""
 
 
 class Members(NamedTuple):
@@ -60,76 +73,25 @@ def grouped(rows: Int64Array, crowded: int) -> tuple[Members, Members]:
 
     rows: band rows, sorted, each the bucket in the high half, and the id plus 2^31 in the low half.
     """
-    small_ids, small_bounds, large_ids, large_bounds = _grouped(rows, crowded)
-    return Members(small_ids, small_bounds), Members(large_ids, large_bounds)
+    begins = begins_run(rows >> 32)
+    # Most buckets have one row. Without these rows, what follows takes a fraction of the time.
+    rows = rows[~(begins & np.append(begins[1:], True))]
+    starts = np.flatnonzero(begins_run(rows >> 32))
+    members = Members(ids_of_rows(rows), np.append(starts, len(rows)))
+    is_shared = rows[starts] != rows[members.offsets[1:] - 1]
+    is_small = members.sizes <= crowded
+    return members.take(is_shared & is_small), members.take(is_shared & ~is_small)
 
 
-@kernel
-def _grouped(
-    rows: Int64Array, crowded: int
-) -> tuple[Int32Array, Int64Array, Int32Array, Int64Array]:
-    sizes = _count_shared(rows, crowded)
-    small_ids, large_ids = np.empty(sizes[0], np.int32), np.empty(sizes[1], np.int32)
-    small_bounds, large_bounds = np.zeros(sizes[2] + 1, np.int64), np.zeros(sizes[3] + 1, np.int64)
-    small = large = start = 0
-    while start < len(rows):
-        end = _end_of_bucket(rows, start)
-        if rows[start] != rows[end - 1]:
-            if end - start <= crowded:
-                small += 1
-                small_bounds[small] = small_bounds[small - 1] + end - start
-                _copy_ids(rows, start, end, small_ids, small_bounds[small - 1])
-            else:
-                large += 1
-                large_bounds[large] = large_bounds[large - 1] + end - start
-                _copy_ids(rows, start, end, large_ids, large_bounds[large - 1])
-        start = end
-    return small_ids, small_bounds, large_ids, large_bounds
-
-
-@kernel
-def _count_shared(rows: Int64Array, crowded: int) -> Int64Array:
-    """Return the rows of small and of large buckets, then the number of small and of large buckets."""
-    sizes = np.zeros(4, np.int64)
-    start = 0
-    while start < len(rows):
-        end = _end_of_bucket(rows, start)
-        if rows[start] != rows[end - 1]:
-            is_crowded = int(end - start > crowded)
-            sizes[is_crowded] += end - start
-            sizes[2 + is_crowded] += 1
-        start = end
-    return sizes
-
-
-@inlined_kernel
-def _end_of_bucket(rows: Int64Array, start: int) -> int:
-    end = start + 1
-    while end < len(rows) and rows[end] >> 32 == rows[start] >> 32:
-        end += 1
-    return end
-
-
-@inlined_kernel
-def _copy_ids(rows: Int64Array, start: int, end: int, ids: Int32Array, place: int) -> None:
-    for i in range(start, end):
-        ids[place + i - start] = np.int32((rows[i] & _LOW) - _SIGN)
+def ids_of_rows(rows: Int64Array) -> Int32Array:
+    return ((rows & _LOW) - 2**31).astype(np.int32)
 
 
 def of_round(members: Members, current: Round) -> Members:
     if current.rounds == 1:
         return members
-    return members.take(_has_left(members, current))
-
-
-@kernel
-def _has_left(members: Members, current: Round) -> BoolArray:
-    offsets = members.offsets
-    has_left = np.zeros(len(offsets) - 1, np.bool_)
-    for bucket in range(len(has_left)):
-        for i in range(offsets[bucket], offsets[bucket + 1] - 1):
-            has_left[bucket] |= members.ids[i] % current.rounds == current.number
-    return has_left
+    is_left = members.ids % current.rounds == current.number
+    return members.take(np.logical_or.reduceat(is_left, members.offsets[:-1]))
 
 
 def joined_members(several: list[Members]) -> Members:
@@ -226,3 +188,165 @@ def count_shared(
             for k in range(right.offsets[b], right.offsets[b + 1]):
                 shared[pair] += left.values[i] == right.values[k]
     return shared
+
+
+class Sizes(NamedTuple):
+    """The number of shingles of each document of an exact corpus, sorted by id."""
+
+    ids: Int32Array
+    """(documents,)."""
+    counts: Int32Array
+    """The shingles of each document: (documents,)."""
+
+
+class Listed(NamedTuple):
+    """Pairs, and the number of buckets that each of them shares."""
+
+    pairs: Int64Array
+    """Packed and sorted: (pairs,)."""
+    counts: ByteArray
+    """At most 255: (pairs,)."""
+
+
+class _Rows(NamedTuple):
+    """Band rows, bucket by bucket and document by document."""
+
+    documents: Int32Array
+    """The number of the document of each row: (rows,)."""
+    is_last: BoolArray
+    """Whether a row is the last of its bucket: (rows,)."""
+    places: Int32Array
+    """The places of the rows of each document of the round."""
+    offsets: Int64Array
+    """The bounds of each document in places: (documents + 1,)."""
+    sizes: Int32Array
+    """In an exact corpus, the shingles of each document: (documents,)."""
+    small: int
+    """If two documents have more shingles than this together, they must share MOST_SHARED rows."""
+
+
+class _Output(NamedTuple):
+    """Arrays that the kernel writes: the pairs of documents by number, with their counts."""
+
+    left: Int32Array
+    right: Int32Array
+    counts: ByteArray
+
+
+def lists(
+    members: Members,
+    current: Round = ONLY_ROUND,
+    sizes: Sizes | None = None,
+    threshold: float = 0.0,
+) -> Iterator[Listed]:
+    """Yield the pairs of documents that share buckets, each pair once, in the order of the left id.
+
+    With sizes, only the candidates of an exact corpus with this threshold.
+    """
+    if not len(members.ids):
+        return
+    documents, ids = _numbered(members.ids)
+    is_left = ids % current.rounds == current.number
+    places, offsets = _by_document(documents, is_left)
+    small = 0 if sizes is None else most_of_small(threshold)
+    is_last = np.zeros(len(members.ids), np.bool_)
+    is_last[members.offsets[1:] - 1] = True
+    rows = _Rows(documents, is_last, places, offsets, _sizes_of(ids, sizes), small)
+    most = max(min(PAIRS_AT_ONCE, len(ids) ** 2), len(ids))
+    output = _Output(np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.uint8))
+    counters, met = np.zeros(len(ids), np.uint8), np.empty(len(ids), np.int32)
+    document = 0
+    while document < len(ids):
+        document, count = _next_pairs(rows, document, threshold, counters, met, output)
+        pairs = pack(ids[output.left[:count]], ids[output.right[:count]])
+        order = np.argsort(pairs)
+        yield Listed(pairs[order], output.counts[:count][order])
+
+
+def _numbered(ids: Int32Array) -> tuple[Int32Array, Int64Array]:
+    """Return the number of the document of each row, and the ids by number, which are sorted."""
+    lowest, highest = int(ids.min()), int(ids.max())
+    if highest - lowest < _SPARSE * len(ids):
+        return ids - np.int32(lowest), np.arange(lowest, highest + 1)
+    distinct, numbers = np.unique(ids, return_inverse=True)
+    return numbers.astype(np.int32), distinct.astype(np.int64)
+
+
+def _sizes_of(ids: Int64Array, sizes: Sizes | None) -> Int32Array:
+    """Return the size of each document, 0 if it is not known."""
+    if sizes is None or not len(sizes.ids):
+        return np.zeros(0 if sizes is None else len(ids), np.int32)
+    places = np.minimum(np.searchsorted(sizes.ids, ids), len(sizes.ids) - 1)
+    return np.where(sizes.ids[places] == ids, sizes.counts[places], np.int32(0))
+
+
+@kernel
+def _by_document(documents: Int32Array, is_left: BoolArray) -> tuple[Int32Array, Int64Array]:
+    """Return the places of the rows of each left document, and the bounds of each."""
+    ends = np.zeros(len(is_left) + 2, np.int64)
+    for document in documents:
+        ends[document + 2] += is_left[document]
+    for i in range(2, len(ends)):
+        ends[i] += ends[i - 1]
+    places = np.empty(ends[-1], np.int32)
+    for i in range(len(documents)):
+        document = documents[i]
+        if is_left[document]:
+            places[ends[document + 1]] = i
+            ends[document + 1] += 1
+    return places, ends[:-1]
+
+
+@kernel
+def _next_pairs(
+    rows: _Rows,
+    document: int,
+    threshold: float,
+    counters: ByteArray,
+    met: Int32Array,
+    output: _Output,
+) -> tuple[int, int]:
+    """Write pairs until they no longer fit; return the next document, and the number of pairs."""
+    count = 0
+    while document < len(counters):
+        others = _count_others(rows, document, counters, met)
+        fits = count + others <= len(output.left)
+        for i in range(others):
+            other = met[i]
+            if fits and _is_listed(rows, document, other, counters[other], threshold):
+                output.left[count], output.right[count] = document, other
+                output.counts[count] = counters[other]
+                count += 1
+            counters[other] = 0
+        if not fits:
+            break
+        document += 1
+    return document, count
+
+
+@inlined_kernel
+def _count_others(rows: _Rows, document: int, counters: ByteArray, met: Int32Array) -> int:
+    """Count the rows that later documents share with a document; return the number of documents."""
+    others = 0
+    for i in range(rows.offsets[document], rows.offsets[document + 1]):
+        place = rows.places[i]
+        while not rows.is_last[place]:
+            place += 1
+            other = rows.documents[place]
+            if other != document:
+                if counters[other] == 0:
+                    met[others] = other
+                    others += 1
+                counters[other] += counters[other] < _MOST_COUNTED
+    return others
+
+
+@inlined_kernel
+def _is_listed(rows: _Rows, left: int, right: int, shared: int, threshold: float) -> bool:
+    if len(rows.sizes) == 0:
+        return True
+    if shared < MOST_SHARED and rows.sizes[left] + rows.sizes[right] > rows.small:
+        return False  # most pairs end here, so this test is a cheap one
+    if shared == _MOST_COUNTED:  # or more
+        shared = rows.sizes[left]
+    return shares_enough(shared, rows.sizes[left], rows.sizes[right], threshold)

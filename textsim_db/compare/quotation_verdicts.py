@@ -9,18 +9,24 @@ piece. Sellers, "The theory and computation of evolutionary distances: pattern r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.base.numba_compiler import Int32Array, Int64Array, kernel
-from textsim_db.compare.readings import Reading
+from textsim_db.base.numba_compiler import Int32Array, kernel
+from textsim_db.errors import DocumentError
+from textsim_db.measures.alignments import Arrow, edit_table, path_through
 from textsim_db.results import Quotation, QuotationDifference, QuotationVerdict, QuotedPiece
+from textsim_db.settings.check_values import check_count
+from textsim_db.settings.corpus_settings import MAX_QUOTATION, CorpusConfig
 from textsim_db.settings.named_values import Guard, GuardRules
+from textsim_db.sketch.sketch_texts import places_of_words
 from textsim_db.text.distinctions import numerals_and_units, symbols
 from textsim_db.text.guard_lines import elements_apart
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.word_places import WordPlaces
 
 LEAST_WORDS_OF_PIECE = 3
@@ -31,6 +37,62 @@ _KINDS = (Guard.NUMBERS, Guard.NEGATIONS, Guard.WORDS)
 _EDIT = 1 << 32
 """The cost of an edit. The low half of a cost has the start of the run, negated, so the latest wins."""
 _BEST_FIRST: tuple[QuotationVerdict, ...] = ("exact", "pieces", "altered", "absent")
+_ELLIPSES = r"\.{3,}|…|\. \. \."
+_CUTS = [re.compile(cuts) for cuts in (_ELLIPSES, _ELLIPSES + r"|\[[^][]*\]")]
+"""Divide a quotation. Words in square brackets are the quoter's, or stand in the document."""
+
+
+class Reading(NamedTuple):
+    """One reading of a quotation: all its words as one piece, or its pieces between ellipses."""
+
+    words: list[list[str]]
+    """The words of each piece; a piece has at least one."""
+    spans: list[list[tuple[int, int]]]
+    """The characters of each word in the quotation."""
+    signs: list[str]
+    """The signs of each piece."""
+
+    @property
+    def total(self) -> int:
+        return sum(map(len, self.words))
+
+
+def readings_of(text: str, shortest: int, config: CorpusConfig | None = None) -> list[Reading]:
+    """Return the readings of a quotation that have enough words.
+
+    All its words are one piece; if it is divided, ellipses divide it, then also words in brackets.
+    """
+    check_count(shortest, "shortest", 1, MAX_QUOTATION)
+    to_bytes(text)  # refuses a value that is no text
+    first = _reading(text, [(0, len(text))], config)
+    words = len(first.words[0]) if first.words else 0
+    if not shortest <= words <= MAX_QUOTATION:
+        raise DocumentError(
+            f"the quotation has {words:,} words; expected {shortest} to {MAX_QUOTATION}"
+            + ("; shortest allows fewer, which are found only unaltered" * (0 < words < shortest))
+        )
+    divided = [spans for spans in map(_spans_between, _CUTS, (text, text)) if len(spans) > 1]
+    readings = [first, *(_reading(text, spans, config) for spans in divided)]
+    return [reading for reading in readings if reading.total >= shortest]
+
+
+def _spans_between(cuts: re.Pattern[str], text: str) -> list[tuple[int, int]]:
+    """Return the characters between cuts."""
+    found = [match.span() for match in cuts.finditer(text)]
+    starts, ends = [0, *(end for _, end in found)], [*(start for start, _ in found), len(text)]
+    return list(zip(starts, ends, strict=True))
+
+
+def _reading(text: str, spans: Iterable[tuple[int, int]], config: CorpusConfig | None) -> Reading:
+    reading = Reading([], [], [])
+    for start, end in spans:
+        words, places = places_of_words(text[start:end], config)
+        if words:
+            reading.words.append(words)
+            firsts, lasts = places.starts + start, places.ends + start
+            reading.spans.append(list(zip(firsts.tolist(), lasts.tolist(), strict=True)))
+            reading.signs.append(" ".join(symbols(text, start, end)))
+    return reading
 
 
 class Original(NamedTuple):
@@ -193,7 +255,7 @@ def _differences(
     word of the piece, so if the ends of the piece differ, the words next to the place are named.
     """
     piece, run = document.numbers_of(words), document.numbers[place.first : place.last]
-    runs = _different_runs(_edit_costs(piece, run), piece, run)
+    runs = _different_runs(piece, run)
     for k, (first, last, low, high) in enumerate(runs):
         before = min(_CONTEXT, first - (runs[k - 1][1] if k else 0))
         following = runs[k + 1][0] if k + 1 < len(runs) else len(words)
@@ -213,38 +275,17 @@ def _differences(
         )
 
 
-@kernel
-def _edit_costs(piece: Int32Array, run: Int32Array) -> Int64Array:
-    """Return the edits between the beginnings of a piece and of a run: (words + 1, words + 1)."""
-    costs = np.zeros((len(piece) + 1, len(run) + 1), np.int64)
-    costs[0] = np.arange(len(run) + 1)
-    for i in range(1, len(piece) + 1):
-        costs[i, 0] = i
-        for j in range(1, len(run) + 1):
-            replaced = costs[i - 1, j - 1] + (piece[i - 1] != run[j - 1])
-            costs[i, j] = min(replaced, min(costs[i - 1, j], costs[i, j - 1]) + 1)
-    return costs
-
-
-def _different_runs(
-    costs: Int64Array, piece: Int32Array, run: Int32Array
-) -> list[tuple[int, int, int, int]]:
+def _different_runs(piece: Int32Array, run: Int32Array) -> list[tuple[int, int, int, int]]:
     """Return the bounds in piece and run of the words that differ; of equals, words are replaced."""
     runs = list[tuple[int, int, int, int]]()
-    i, j = len(piece), len(run)
-    last, high = i, j
-    while i or j:
-        is_equal = bool(i and j) and piece[i - 1] == run[j - 1]
-        if i and j and costs[i, j] == costs[i - 1, j - 1] + (not is_equal):
-            if is_equal:
-                if (i, j) != (last, high):
-                    runs.append((i, last, j, high))
-                last, high = i - 1, j - 1
-            i, j = i - 1, j - 1
-        elif i and costs[i, j] == costs[i - 1, j] + 1:
-            i -= 1
-        else:
-            j -= 1
-    if (i, j) != (last, high):
-        runs.append((i, last, j, high))
-    return runs[::-1]
+    i = j = first = low = 0
+    for arrow in path_through(edit_table(piece.tolist(), run.tolist())):
+        if arrow is Arrow.DIAGONAL and piece[i] == run[j]:
+            if (i, j) != (first, low):
+                runs.append((first, i, low, j))
+            first, low = i + 1, j + 1
+        i += arrow is not Arrow.LEFT
+        j += arrow is not Arrow.UP
+    if (i, j) != (first, low):
+        runs.append((first, i, low, j))
+    return runs

@@ -1,17 +1,25 @@
-"""The maximal runs of words that a text shares with documents, in time linear in the lengths of both.
+"""The maximal runs of words that a text shares with documents, and the regions that such runs make out.
 
 The suffix automaton of the text reads each document once. After each word it knows the longest run of
-the text that ends there. Blumer, Blumer, Haussler, Ehrenfeucht, Chen and Seiferas, "The smallest
-automaton recognizing the subwords of a text", 1985.
+the text that ends there, so the time is linear in the lengths of both. Blumer, Blumer, Haussler,
+Ehrenfeucht, Chen and Seiferas, "The smallest automaton recognizing the subwords of a text", 1985.
+
+Runs are one region while no gap between them has more than some words, neither in the text nor in the
+document. If too few of its words are equal, its gaps are made shorter. Sanchez-Perez, Sidorov and
+Gelbukh, "A winning approach to text alignment for text reuse detection at PAN 2014". In SQL
+45_passages.sql does the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.base.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel, longest
+from textsim_db.base.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel
+from textsim_db.results import Passage, Region
 from textsim_db.text.hashing import (
     SPREAD,
     HashTable,
@@ -81,31 +89,14 @@ def _shared_runs(
     text: Int32Array, words: Int32Array, offsets: Int64Array, min_words: int, spread: int
 ) -> _RunArrays:
     automaton = _automaton(text, spread)
-    runs = np.empty((4, 16), np.int32)
-    # A document has at most one run that begins at each word.
-    of_document = np.empty((3, longest(offsets)), np.int32)
+    runs = np.empty((4, len(words)), np.int32)  # at most one run ends with each word
     count = 0
     for document in range(len(offsets) - 1):
-        number = _write_runs(
-            automaton, words[offsets[document] : offsets[document + 1]], min_words, of_document
-        )
-        if count + number > runs.shape[1]:
-            runs = _enlarged(runs, count, 2 * (count + number))
-        for k in range(number):
-            runs[0, count] = document
-            for row in range(3):
-                runs[row + 1, count] = of_document[row, k]
-            count += 1
+        of_document = words[offsets[document] : offsets[document + 1]]
+        number = _write_runs(automaton, of_document, min_words, runs[1:, count:])
+        runs[0, count : count + number] = document
+        count += number
     return runs[0, :count], runs[1, :count], runs[2, :count], runs[3, :count]
-
-
-@kernel
-def _enlarged(runs: Int32Array, count: int, size: int) -> Int32Array:
-    larger = np.empty((4, size), np.int32)
-    for row in range(4):
-        for k in range(count):
-            larger[row, k] = runs[row, k]
-    return larger
 
 
 @inlined_kernel
@@ -233,3 +224,75 @@ def _edge(automaton: _Automaton, state: int, word: int) -> int:
 @inlined_kernel
 def _key(state: int, word: int) -> np.uint64:
     return np.uint64(np.uint64(state) << np.uint64(32) | np.uint64(np.uint32(word)))
+
+
+LEAST_SHARE = 0.34
+"""The least share of equal words in a region with gaps."""
+
+
+def regions_of(
+    runs: Sequence[Passage], text: Int32Array, document: Int32Array, gap: int
+) -> Iterator[Region]:
+    """Yield the regions of one document; each run is in one of them.
+
+    text, document: the numbers of their words. gap: the most words between two runs of a region.
+    """
+    for part in _divided(runs, gap):
+        region = _region(part, text, document)
+        if len(part) == 1 or region.share >= LEAST_SHARE:
+            yield region
+        elif gap:
+            yield from regions_of(part, text, document, gap // 2)
+        else:
+            yield from (_region([run], text, document) for run in part)
+
+
+def _region(runs: Sequence[Passage], text: Int32Array, document: Int32Array) -> Region:
+    in_text, in_document = (min(map(attrgetter(side), runs)) for side in _SIDES)
+    end, end_in_document = (max(getattr(run, side) + run.words for run in runs) for side in _SIDES)
+    one, other = text[in_text:end], document[in_document:end_in_document]
+    return Region(
+        runs[0].key,
+        _share_of_equal(one, other),
+        *(in_text, len(one), in_document, len(other)),
+        tuple(sorted(runs, key=attrgetter(*_SIDES))),
+    )
+
+
+_SIDES = ("in_text", "in_document")
+
+
+def _share_of_equal(one: Int32Array, other: Int32Array) -> float:
+    """Return 2 * the words that both have / the words of both, each counted as often as it occurs."""
+    numbers, counts = np.unique(one, return_counts=True)
+    others, other_counts = np.unique(other, return_counts=True)
+    _, i, j = np.intersect1d(numbers, others, assume_unique=True, return_indices=True)
+    equal = int(np.minimum(counts[i], other_counts[j]).sum())
+    return 2 * equal / (len(one) + len(other))
+
+
+def _divided(runs: Sequence[Passage], gap: int) -> Iterator[list[Passage]]:
+    """Yield runs in groups that no longer gap divides, neither in the text nor in the document."""
+    pending = [list(runs)]
+    while pending:
+        group = pending.pop()
+        parts = [
+            part for each in _cut(group, gap, "in_text") for part in _cut(each, gap, "in_document")
+        ]
+        if len(parts) == 1:
+            yield group
+        else:
+            pending += parts
+
+
+def _cut(runs: list[Passage], gap: int, side: str) -> list[list[Passage]]:
+    """Cut runs where more than gap words of one side are in none of them."""
+    parts = list[list[Passage]]()
+    end = 0
+    for run in sorted(runs, key=attrgetter(side)):
+        start = getattr(run, side)
+        if not parts or start - end > gap:
+            parts.append([])
+        parts[-1].append(run)
+        end = max(end, start + run.words)
+    return parts

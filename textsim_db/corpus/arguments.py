@@ -10,7 +10,7 @@ from textsim_db.db.store import CurrentStore, Store
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, MeasureError
 from textsim_db.settings.check_values import check_count, check_threshold, several_items
 from textsim_db.settings.corpus_settings import AUTO, CorpusConfig
-from textsim_db.text.keys import Key, Scope, possible_key, stored_scope
+from textsim_db.text.storable import Key, Scope, possible_key, stored_scope
 
 if TYPE_CHECKING:
     from textsim_db.compare.match_rule import Criterion

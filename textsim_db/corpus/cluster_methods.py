@@ -38,7 +38,7 @@ from textsim_db.settings.named_values import (
     check_linkage,
 )
 from textsim_db.sync import pending_log, upkeep
-from textsim_db.text.keys import Key, Scope
+from textsim_db.text.storable import Key, Scope
 
 if TYPE_CHECKING:
     from textsim_db.measures.explanation import PairDifferences
@@ -52,7 +52,7 @@ _COMPARED_AT_ONCE = 1_000
 
 
 class ClusterMethods(CheckedArguments):
-    """Methods that compare all documents with each other."""
+    """Methods that compare all documents with each other, and keep their clusters."""
 
     def pairs(
         self,
@@ -76,7 +76,6 @@ class ClusterMethods(CheckedArguments):
 
         Raises:
             MeasureError: the measure depends on the order of the documents, as containment does.
-            ConfigurationError: an argument is out of range.
 
         Examples:
             >>> list(corpus.pairs())
@@ -121,9 +120,6 @@ class ClusterMethods(CheckedArguments):
                 all scopes are, each scope by itself.
             judgements: whether the judgements of the corpus are obeyed; see judge().
 
-        Raises:
-            ConfigurationError: an argument is out of range.
-
         Examples:
             >>> list(corpus.clusters())
             [Cluster(keys=('monday', 'update'), weakest=0.9, kept=None)]
@@ -152,9 +148,6 @@ class ClusterMethods(CheckedArguments):
         clusters() their similarity may be below the threshold. The arguments are those of clusters();
         the document with the lowest rank of a cluster is kept with each linkage.
 
-        Raises:
-            ConfigurationError: an argument is out of range.
-
         Examples:
             >>> duplicates = list(corpus.duplicates())
             >>> duplicates
@@ -179,14 +172,10 @@ class ClusterMethods(CheckedArguments):
     ) -> Split[str]:
         """Split the documents at random into subsets such as train and test; no similar pair is cut.
 
-        Each cluster of clusters() goes whole into one subset. If a cluster is too large for the shares,
-        a warning has the figures.
+        It splits documents as split() splits texts, and their arguments are the same. The clusters are
+        those of clusters().
 
         Args:
-            shares: the share of each subset, by its name; they sum to 1.
-            random_seed: the same documents with the same random seed are split alike.
-            stratify: returns the class of a key, such as its label: each class is split in these
-                shares, as far as clusters allow.
             threshold: the lowest similarity of a pair that is not cut; by default that of the corpus.
             language: a code of ISO 639, to split only the documents of this language.
             scope: only the documents of this scope are split.
@@ -239,9 +228,6 @@ class ClusterMethods(CheckedArguments):
         Args:
             fewest: the members of the smallest cluster that is returned.
 
-        Raises:
-            ConfigurationError: an argument is out of range.
-
         Examples:
             >>> [(cluster, inspection)] = corpus.inspect_clusters()
             >>> inspection.least, inspection.is_exact, inspection.held_by_template
@@ -266,7 +252,6 @@ class ClusterMethods(CheckedArguments):
             pairs: pairs of keys, such as those of pairs(), which are read while the result is.
 
         Raises:
-            DocumentNotFound: no document has one of the keys.
             ConfigurationError: a pair has no two keys.
             MeasureError: the documents have millions of words and little in common.
 
@@ -303,18 +288,6 @@ class ClusterMethods(CheckedArguments):
         """Yield the columns of a reader of all pairs, after a warning about unindexed changes."""
         self._current.call(pending_log.warn_unindexed)
         yield from self._current.stream(function, *args, **kwargs)
-
-
-def _rules(linkage: str, rank: Callable[[str], Any] | None, judgements: bool) -> ClusterRules:
-    from textsim_db.read import list_clusters
-
-    how = check_linkage(linkage)
-    check_callable(rank, "rank")
-    return list_clusters.ClusterRules(how, rank, check_flag(judgements, "judgements"))
-
-
-class TrackingMethods(CheckedArguments):
-    """Methods that keep and read the clusters of a tracked corpus."""
 
     def track(
         self,
@@ -356,20 +329,13 @@ class TrackingMethods(CheckedArguments):
         self._current.loaded().call_once(upkeep.track, how, limit, mode, kept)
 
     def untrack(self) -> None:
-        """Remove the matches and clusters of a tracked corpus, and their history; documents stay.
-
-        Raises:
-            ConfigurationError: the corpus is not tracked.
-        """
+        """Remove the matches and clusters of a tracked corpus, and their history; documents stay."""
         self._current.loaded().call_once(upkeep.untrack)
 
     def update_clusters(self) -> int:
         """Bring the clusters of a tracked corpus up to date; return the number of changed documents.
 
         A worker does the same. Each transaction processes some five thousand documents.
-
-        Raises:
-            ConfigurationError: the corpus is not tracked.
         """
         return self._current.loaded().search(upkeep.update)
 
@@ -380,10 +346,6 @@ class TrackingMethods(CheckedArguments):
 
         Args:
             key: only the cluster of this document, with itself; none if nothing matches it.
-
-        Raises:
-            ConfigurationError: the corpus is not tracked.
-            DocumentNotFound: the key is none that a document can have.
         """
         own = None if key is None else self._key(key)
         return Results(Member, partial(self._current.loaded().stream, upkeep.members, own))
@@ -393,8 +355,13 @@ class TrackingMethods(CheckedArguments):
 
         Args:
             after: the id of the last event that was read. No event comes later with a lower id.
-
-        Raises:
-            ConfigurationError: the corpus is not tracked.
         """
         yield from self._current.loaded().stream(upkeep.cluster_events, after)
+
+
+def _rules(linkage: str, rank: Callable[[str], Any] | None, judgements: bool) -> ClusterRules:
+    from textsim_db.read import list_clusters
+
+    how = check_linkage(linkage)
+    check_callable(rank, "rank")
+    return list_clusters.ClusterRules(how, rank, check_flag(judgements, "judgements"))

@@ -19,7 +19,7 @@ from textsim_db.read.snapshot import snapshot
 from textsim_db.results import AddReport, Answer, DoubtfulPair, Judgement, Outcome, StoredKey
 from textsim_db.settings.check_values import check_flag, check_raised, several_items
 from textsim_db.settings.named_values import VerdictName
-from textsim_db.text.keys import Key, Scope, possible_key
+from textsim_db.text.storable import Key, Scope, possible_key
 from textsim_db.write import judge_pairs, remove_documents
 from textsim_db.write.input_batches import Documents, stream_documents
 from textsim_db.write.judge_pairs import TextHashes
@@ -28,7 +28,7 @@ _LISTED_AT_ONCE = 10_000
 
 
 class DocumentMethods(CheckedArguments):
-    """Methods that write and count documents."""
+    """Methods that write, count and judge documents."""
 
     def add_many(
         self,
@@ -61,7 +61,6 @@ class DocumentMethods(CheckedArguments):
                 interface, such as one of PyArrow or DuckDB, which needs PyArrow. A key is a str, an
                 integer or a UUID; integers and UUIDs are stored as their text. A null or a value of a
                 wrong type in a frame is refused with its column and row, from 0 on.
-            progress: True shows a bar; a function is called after each batch, with the report so far.
             key: the name of the column, or the member of a record, that holds the keys.
             text: the name of the column, or the member of a record, that holds the texts.
             scope: the name of the column, or the member of a record, that holds the scopes, or a list of
@@ -146,7 +145,6 @@ class DocumentMethods(CheckedArguments):
 
         Raises:
             DocumentError: the document cannot be stored; add_many() lists the reasons.
-            ConfigurationError: the corpus is not unique.
 
         Examples:
             >>> titles = db.create_corpus("titles", threshold=0.6, recall=1, is_unique=True)
@@ -176,10 +174,6 @@ class DocumentMethods(CheckedArguments):
         --add` dropped in favour of a removed document do not come back by themselves; keys() counts
         them.
 
-        Raises:
-            ConfigurationError: `keys` is a single key.
-            DocumentError: a key is of a wrong type.
-
         Examples:
             >>> corpus.remove(["recipe", "no such key"])
             1
@@ -202,9 +196,6 @@ class DocumentMethods(CheckedArguments):
             source: only documents of this attached table.
             scope: only documents of this scope.
             language: only documents in this language.
-
-        Raises:
-            ConfigurationError: the corpus has no scopes, or identifies no languages.
 
         Examples:
             >>> [each.key for each in corpus.keys("u")]
@@ -232,13 +223,6 @@ class DocumentMethods(CheckedArguments):
         worker removes them an hour later. Each transaction removes up to a thousand documents.
         Documents that another transaction is writing are left to a later call.
 
-        Args:
-            progress: True shows a bar; a function is called with the number of documents removed so
-                far.
-
-        Raises:
-            ConfigurationError: the corpus has no `keep_for`.
-
         Examples:
             >>> chats = db.create_corpus("chats", keep_for="30 days")
             >>> chats.add("a", "See you at eight in front of the station.").added
@@ -253,9 +237,6 @@ class DocumentMethods(CheckedArguments):
 
     def normal_form(self, key: Key) -> str:
         """Return the words of an indexed document, with one space between them.
-
-        Raises:
-            DocumentNotFound: no document has this key.
 
         Examples:
             >>> corpus.normal_form("recipe")
@@ -279,43 +260,6 @@ class DocumentMethods(CheckedArguments):
         return stored is not None and bool(
             self._current.call(_value, statements.HAS_DOCUMENT, stored)
         )
-
-
-def _listed_keys(
-    store: Store, chosen: Mapping[str, str | None]
-) -> Generator[ResultColumns, None, None]:
-    statement = store.corpus.statement(statements.LISTED_KEYS)
-    with (
-        snapshot(store.engine) as connection,
-        connection.cursor(store.corpus.label("keys")) as cursor,
-    ):
-        cursor.execute(statement, chosen)
-        while rows := cursor.fetchmany(_LISTED_AT_ONCE):
-            yield columns_of(StoredKey, rows)
-
-
-def _records_of_keys(store: Store, keys: list[str]) -> dict[str, int]:
-    statement = store.corpus.statement(statements.RECORDS_OF_KEYS)
-    return dict(read_rows(store.engine, statement, [keys]))
-
-
-def _given_judgement(judgement: Any, place: str) -> judge_pairs.GivenJudgement:
-    # A str of three characters could be unpacked, too.
-    if not isinstance(judgement, tuple | list) or not 3 <= len(judgement) <= 7:
-        raise ConfigurationError(
-            f"{place} is {judgement!r:.100}; expected (a, b, verdict), and if you like note, source and "
-            "confidence"
-        )
-    return judge_pairs.GivenJudgement(*judgement)
-
-
-def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
-    ((value,),) = read_rows(store.engine, store.corpus.statement(statement), parameters)
-    return value
-
-
-class JudgementMethods(CheckedArguments):
-    """Methods that record and list judgements."""
 
     def judge(
         self,
@@ -389,8 +333,6 @@ class JudgementMethods(CheckedArguments):
 
         Raises:
             JudgementExists: as judge(), without `replace`.
-            DocumentError: as judge().
-            ConfigurationError: as judge().
 
         Examples:
             >>> corpus.judge_many([("monday", "recipe", "different"), ("update", "recipe", "unsure")])
@@ -410,7 +352,6 @@ class JudgementMethods(CheckedArguments):
         """Remove the judgement of two documents, and return whether there was one.
 
         Raises:
-            DocumentError: a key is none that a document can have.
             ConfigurationError: the keys are equal.
 
         Examples:
@@ -453,3 +394,36 @@ class JudgementMethods(CheckedArguments):
     def judgements(self) -> Results[Judgement]:
         """Return the judgements of the corpus, in the order of their keys."""
         return Results(Judgement, partial(self._current.loaded().stream, judge_pairs.judgements))
+
+
+def _listed_keys(
+    store: Store, chosen: Mapping[str, str | None]
+) -> Generator[ResultColumns, None, None]:
+    statement = store.corpus.statement(statements.LISTED_KEYS)
+    with (
+        snapshot(store.engine) as connection,
+        connection.cursor(store.corpus.label("keys")) as cursor,
+    ):
+        cursor.execute(statement, chosen)
+        while rows := cursor.fetchmany(_LISTED_AT_ONCE):
+            yield columns_of(StoredKey, rows)
+
+
+def _records_of_keys(store: Store, keys: list[str]) -> dict[str, int]:
+    statement = store.corpus.statement(statements.RECORDS_OF_KEYS)
+    return dict(read_rows(store.engine, statement, [keys]))
+
+
+def _given_judgement(judgement: Any, place: str) -> judge_pairs.GivenJudgement:
+    # A str of three characters could be unpacked, too.
+    if not isinstance(judgement, tuple | list) or not 3 <= len(judgement) <= 7:
+        raise ConfigurationError(
+            f"{place} is {judgement!r:.100}; expected (a, b, verdict), and if you like note, source and "
+            "confidence"
+        )
+    return judge_pairs.GivenJudgement(*judgement)
+
+
+def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
+    ((value,),) = read_rows(store.engine, store.corpus.statement(statement), parameters)
+    return value

@@ -18,8 +18,7 @@ from textsim_db.results import (
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import MAX_GAP, MIN_QUOTATION
-from textsim_db.text.keys import Key, Scope
-from textsim_db.text.storable_text import wrong_value
+from textsim_db.text.storable import Key, Scope, wrong_value
 from textsim_db.write.input_batches import Documents, stream_documents
 
 
@@ -40,27 +39,19 @@ class PassageMethods(CheckedArguments):
         are in very many documents: the attribute `common` of the result lists such runs. Words are those
         of the normal form, without the stop words of the corpus, so punctuation, case and the ends of
         lines do not matter. If the shingles of the corpus are characters, characters are counted, not
-        words.
+        words. scope is that of query().
 
         Args:
             text: the text to compare; it is not stored.
             min_words: the words of the shortest passage; by default `passages`, and not fewer.
             max_results: the largest number of passages; None returns all.
-            scope: only documents of this scope match; a scoped corpus requires it.
             max_documents: do not read the documents of a run that more documents have, such as a header.
                 The attribute `common` of the result lists these runs too. A passage that is partly in
                 such a run may be missed. None reads all documents.
 
-        Raises:
-            DocumentError: the text could not be stored, for example because of a NUL character.
-            ConfigurationError: the corpus has no passages, or an argument is out of range.
-
         Examples:
-            >>> reports = db.create_corpus("reports", passages=6)
-            >>> reports.add("a", "On Monday the city council approved the new budget for schools.").added
-            1
-            >>> reports.passages("They say the city council approved the new budget at last.")
-            [Passage(key='a', words=7, in_text=2, in_document=2, start=9, end=49)]
+            >>> corpus.passages("They say the city council approved the new budget.", max_results=1)
+            [Passage(key='monday', words=7, in_text=2, in_document=0, start=9, end=49)]
         """
         from textsim_db.read import find_passages
 
@@ -91,19 +82,11 @@ class PassageMethods(CheckedArguments):
         Args:
             gap: the largest number of words between two passages of a region, 0 to 10,000.
 
-        Raises:
-            DocumentError: the text could not be stored, for example because of a NUL character.
-            ConfigurationError: the corpus has no passages, or an argument is out of range.
-
         Examples:
-            >>> orders = db.create_corpus("orders", passages=5)
-            >>> order = "The tenant shall keep the garden in good order and shall never fell a tree."
-            >>> orders.add("a", order).added
-            1
-            >>> text = "Every tenant shall keep the garden in perfect order and shall never fell a bush."
-            >>> (region,) = orders.regions(text, gap=5)
+            >>> text = "The city council approved the budget, a new budget for schools on Monday."
+            >>> region, _ = corpus.regions(text, gap=5)
             >>> region.words_in_text, region.in_document, [each.words for each in region.passages]
-            (13, 1, [6, 6])
+            (13, 0, [5, 6])
         """
         from textsim_db.read import find_passages
 
@@ -131,20 +114,17 @@ class PassageMethods(CheckedArguments):
             DocumentNotFound: no text is given, and no attached table has the document.
 
         Examples:
-            >>> letters = db.create_corpus("letters", passages=6)
-            >>> letter = "On Monday, the city COUNCIL approved the new budget (for schools)."
-            >>> letters.add("a", letter).added
-            1
-            >>> (passage,) = letters.passages("They say the city council approved the new budget.")
-            >>> start, end = letters.characters(passage, letter)
-            >>> letter[start:end]
-            'the city COUNCIL approved the new budget'
+            >>> _, passage = corpus.passages("They say the city council approved the new budget.")
+            >>> text = "The city COUNCIL approved the new budget (for schools) on Monday."
+            >>> start, end = corpus.characters(passage, text)
+            >>> text[start:end]
+            'The city COUNCIL approved the new budget'
         """
         from textsim_db.read import find_passages
-        from textsim_db.sync import shown_texts
+        from textsim_db.sync import read_source
 
         if text is None:
-            text = self._current.call(shown_texts.original_text, passage.key)
+            text = self._current.call(read_source.original_text, passage.key)
         return self._current.call(find_passages.characters, text, passage)
 
     def quote(
@@ -159,14 +139,13 @@ class PassageMethods(CheckedArguments):
 
         The verdicts are those of quote(): exact, pieces, altered and absent. Words are those of the
         normal form, without the stop words of the corpus. A removed "not" decides nothing: the kinds
-        of differences and omissions name it.
+        of differences and omissions name it. scope is that of query().
 
         Args:
             text: the quotation, of at most 500 words; it is not stored.
             key: the document in which it should stand. By default the documents are asked that share a
                 run of `passages` words, a setting of the corpus, with the quotation, and the best is
                 returned; of equals, the one with the first key.
-            scope: only documents of this scope are asked; a scoped corpus requires it.
             shortest: a quotation of fewer words raises an error, because it stands in many texts by
                 chance. If fewer than four are allowed, such a quotation is exact or absent.
             original: the text of the document, because a corpus stores only words. With it, the pieces
@@ -175,19 +154,15 @@ class PassageMethods(CheckedArguments):
         Raises:
             DocumentError: the quotation has too few or too many words, or too few for the passages of
                 the corpus, or a NUL character, or the original has other words than the document.
-            DocumentNotFound: no document has this key.
             ConfigurationError: no key is given and the corpus has no passages, or shortest is out of
                 range.
 
         Examples:
-            >>> laws = db.create_corpus("laws", passages=5)
-            >>> laws.add("a", "On Monday the city council did not approve the new budget.").added
-            1
-            >>> quotation = laws.quote("the city council did approve the new budget", "a")
+            >>> quotation = corpus.quote("the city council never approved the new budget", "update")
             >>> quotation.verdict, quotation.share, quotation.differences[0].kinds
             ('altered', 0.875, ('negations',))
-            >>> laws.quote("did not approve the NEW budget").key
-            'a'
+            >>> corpus.quote("approved the NEW budget for schools").key
+            'monday'
         """
         from textsim_db.read import find_quotations
 
@@ -203,18 +178,9 @@ class PassageMethods(CheckedArguments):
 
         The arguments and the result are those of passages(). Only documents of its scope are compared.
 
-        Raises:
-            DocumentNotFound: no document has this key.
-            ConfigurationError: the corpus has no passages, or an argument is out of range.
-
         Examples:
-            >>> notes = db.create_corpus("notes", passages=6)
-            >>> notes.add("a", "On Monday the city council approved the new budget for schools.").added
-            1
-            >>> notes.add("b", "At last the city council approved the new budget.").added
-            1
-            >>> notes.passages_of("b")
-            [Passage(key='a', words=7, in_text=2, in_document=2, start=None, end=None)]
+            >>> corpus.passages_of("update")
+            [Passage(key='monday', words=11, in_text=0, in_document=0, start=None, end=None)]
         """
         from textsim_db.read import find_passages
 
@@ -237,17 +203,9 @@ class PassageMethods(CheckedArguments):
                 header. A warning is logged, because a passage in such a part may be missed. The work
                 and the passages of a part grow with the square of its documents. None compares all.
 
-        Raises:
-            ConfigurationError: the corpus has no passages, or an argument is out of range.
-
         Examples:
-            >>> leases = db.create_corpus("leases", passages=6)
-            >>> leases.add("a", "On Monday the city council approved the new budget for schools.").added
-            1
-            >>> leases.add("b", "At last the city council approved the new budget.").added
-            1
-            >>> list(leases.shared_passages())
-            [SharedPassage(a='a', b='b', words=7, in_a=2, in_b=2)]
+            >>> list(corpus.shared_passages())
+            [SharedPassage(a='monday', b='update', words=11, in_a=0, in_b=0)]
         """
         from textsim_db.read import find_passages
 
@@ -271,23 +229,17 @@ class PassageMethods(CheckedArguments):
 
         Args:
             records: pairs of key and text, which are read as they are needed; or what add_many() takes:
-                a mapping of key to text, or with `key` and `text` a frame or records.
-            key: the name of the column, or the member of a record, that holds the keys.
-            text: the name of the column, or the member of a record, that holds the texts.
+                a mapping of key to text, or with `key` and `text` as there a frame or records.
 
         Raises:
-            DocumentError: a text could not be stored, for example because of a NUL character.
             ConfigurationError: the corpus has no passages, an argument is out of range, or a record is
                 no pair.
 
         Examples:
-            >>> seen = db.create_corpus("seen", passages=6)
-            >>> seen.add("a", "On Monday the city council approved the new budget for schools.").added
-            1
             >>> question = "The city council approved the new budget, or not?"
-            >>> (record,) = seen.contamination([("q", question)])
-            >>> record.coverage, record.passages
-            (0.7777777777777778, [Passage(key='a', words=7, in_text=0, in_document=2, start=0, end=40)])
+            >>> (record,) = corpus.contamination([("q", question)])
+            >>> record.coverage, [passage.key for passage in record.passages]
+            (0.7777777777777778, ['monday', 'update'])
         """
         from textsim_db.read import find_passages
 

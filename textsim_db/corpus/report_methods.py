@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from math import log
 from typing import TYPE_CHECKING
 
 from textsim_db.base.progress_bar import showing
@@ -23,14 +22,14 @@ from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count, check_flag, check_threshold
 from textsim_db.sketch import cost_of_bands
 from textsim_db.sync import pending_log
-from textsim_db.text.keys import Scope
+from textsim_db.text.storable import Scope
 
 if TYPE_CHECKING:
     from textsim_db.sketch.cost_of_bands import Option
 
 
 class StatisticMethods(CheckedArguments):
-    """Methods that measure a corpus as a whole."""
+    """Methods that measure a corpus as a whole, and show its state."""
 
     def measure_recall(
         self,
@@ -46,12 +45,7 @@ class StatisticMethods(CheckedArguments):
             threshold: the similarity from which a pair counts; by default the corpus's threshold.
             sample: the number of documents in the sample.
             seed: chooses the sample; by default every call takes another sample.
-            progress: True shows a bar; a function is called with the number of documents compared so
-                far, and of all documents.
             scope: the documents of this scope are compared; a scoped corpus requires it.
-
-        Raises:
-            ConfigurationError: an argument is out of range.
 
         Examples:
             >>> report = corpus.measure_recall()
@@ -125,13 +119,8 @@ class StatisticMethods(CheckedArguments):
             words: the number of most frequent words to return.
             sample: the number of documents in the sample.
             seed: chooses the sample.
-            progress: True shows a bar; a function is called with the number of documents read so far,
-                and of all documents.
             language: a code of ISO 639, to count only the documents of this language.
             scope: counts only the documents of this scope.
-
-        Raises:
-            ConfigurationError: an argument is out of range.
 
         Examples:
             >>> statistics = corpus.statistics(words=1)
@@ -167,9 +156,6 @@ class StatisticMethods(CheckedArguments):
             last: the number of shingles to return at most; None: all.
             clusters: compute the clusters of the corpus, to count the clusters that a shingle holds. The
                 clusters of a tracked corpus are always counted.
-
-        Raises:
-            ConfigurationError: an argument is out of range.
         """
         from textsim_db.read import boilerplate_values
 
@@ -178,25 +164,6 @@ class StatisticMethods(CheckedArguments):
         criterion = self._criterion("jaccard", None, None, None) if clusters else None
         limit = checked_count(last, "last")
         return self._current.call(boilerplate_values.boilerplate, checked, limit, criterion)
-
-    def idf_weights(self) -> dict[str, float]:
-        """Return the inverse document frequency of each word, for measures.weighted_jaccard().
-
-        The weight of a word is ln(documents / documents with the word). This reads all documents.
-
-        Examples:
-            >>> weights = corpus.idf_weights()
-            >>> weights["the"], weights["council"]
-            (0.0, 0.405...)
-        """
-        from textsim_db.read import corpus_statistics
-
-        frequencies, documents = self._current.search(corpus_statistics.document_frequencies)
-        return {word: log(documents / count) for word, count in frequencies.items()}
-
-
-class StatusMethods(CheckedArguments):
-    """Methods that show the state of a corpus."""
 
     def status(self) -> Status:
         """Return how many documents are indexed, wait for a worker, or were set aside.
@@ -213,9 +180,6 @@ class StatusMethods(CheckedArguments):
 
         Args:
             scope: only this scope, if it has documents. No others are read.
-
-        Raises:
-            ConfigurationError: the corpus is not scoped.
         """
         if not self.config.scoped:
             raise ConfigurationError(f'corpus "{self.name}" is not scoped')
@@ -236,9 +200,6 @@ class StatusMethods(CheckedArguments):
         """Check the integrity of the corpus: return every stored row that contradicts another row.
 
         An empty list means that the corpus is intact.
-
-        Args:
-            progress: True shows a bar; a function is called with the number of documents checked so far.
 
         Examples:
             >>> corpus.check()

@@ -21,7 +21,7 @@ from textsim_db.settings.check_values import (
     several_items,
 )
 from textsim_db.settings.named_values import MeasureName
-from textsim_db.text.keys import Key, Scope
+from textsim_db.text.storable import Key, Scope
 
 if TYPE_CHECKING:
     from textsim_db.measures.explanation import Explanation, Side
@@ -64,9 +64,7 @@ class SearchMethods(CheckedArguments):
             scope: only documents of this scope match; a scoped corpus requires it.
 
         Raises:
-            DocumentError: the text could not be stored, for example because of a NUL character.
             MeasureError: the measure is unknown, or needs a threshold.
-            ConfigurationError: another argument is out of range.
 
         Examples:
             >>> for match in corpus.query("The city council approved the new budget for schools"):
@@ -138,7 +136,6 @@ class SearchMethods(CheckedArguments):
         Raises:
             DocumentError: a text could not be stored; the message has its number, from 1, or its
                 column and row, from 0 on.
-            MeasureError: as query().
             ConfigurationError: as query(); if `texts` is a single text or has no order; or if a column
                 is missing or has no strings.
 
@@ -186,11 +183,6 @@ class SearchMethods(CheckedArguments):
         Args:
             key: the key of the document.
 
-        Raises:
-            DocumentNotFound: no document has this key.
-            MeasureError: as query().
-            ConfigurationError: as query().
-
         Examples:
             >>> corpus.neighbours("monday")
             [Match(key='update', similarity=0.9, differs=())]
@@ -222,7 +214,6 @@ class SearchMethods(CheckedArguments):
             k: the largest number of matches.
 
         Raises:
-            DocumentError: the text could not be stored, for example because of a NUL character.
             ConfigurationError: a larger corpus is not exact, or another argument is out of range.
 
         Examples:
@@ -253,8 +244,7 @@ class SearchMethods(CheckedArguments):
     ) -> list[Distinct[str]]:
         """Return the results of a search without copies; only these documents are read.
 
-        A copy is a document that may be merged with one of higher rank. It belongs to the most similar
-        document that is kept. The documents are compared with each other, exactly.
+        Copies are those of distinct() of texts. The documents are compared with each other, exactly.
 
         Args:
             keys: the keys of documents in order of rank, such as those of your own search. A key that
@@ -269,7 +259,6 @@ class SearchMethods(CheckedArguments):
 
         Raises:
             DocumentNotFound: no document has one of the keys, and missing is "refuse".
-            ConfigurationError: an argument is out of range.
 
         Examples:
             >>> for result in corpus.distinct(["update", "recipe", "monday"], max_results=10):
@@ -306,10 +295,6 @@ class SearchMethods(CheckedArguments):
         In an exact corpus they share as many buckets as the sizes of both texts require. The documents
         that share most buckets come first. language and scope are those of query().
 
-        Raises:
-            DocumentError: the text could not be stored, for example because of a NUL character.
-            ConfigurationError: the language is unknown, or the corpus does not identify languages.
-
         Examples:
             >>> text = "The city council approved the new budget for schools"
             >>> [candidate.key for candidate in corpus.candidates(text)]
@@ -327,7 +312,6 @@ class SearchMethods(CheckedArguments):
         guards of the corpus keep the two from being merged.
 
         Raises:
-            DocumentNotFound: no document has one of the keys.
             MeasureError: the documents have millions of words and little in common.
 
         Examples:

@@ -1,4 +1,4 @@
-"""Attached tables, whose documents the corpus follows; and rebuilding, also to forget documents."""
+"""Attached tables, whose documents the corpus follows; merges of their rows; and rebuilding."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import datetime
 from typing import Unpack
 
 from textsim_db.base.progress_bar import showing
@@ -13,17 +14,18 @@ from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.db import stored_corpus
 from textsim_db.errors import ConfigurationError, suggest_settings
 from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
-from textsim_db.results import ChangeReport, Drift, ForgetReport
-from textsim_db.settings.check_values import several_items
+from textsim_db.results import ChangeReport, Drift, ForgetReport, MergeReport, Unmerged
+from textsim_db.results.html import ResultList
+from textsim_db.settings.check_values import check_flag, check_threshold, several_items
 from textsim_db.settings.corpus_settings import CHANGEABLE, Settings
 from textsim_db.settings.named_values import Existing, ExistingName, ModeName
 from textsim_db.sync import sources
 from textsim_db.sync.sources import ColumnName, TableName, names_of
-from textsim_db.text.keys import Key, Scope, possible_keys
+from textsim_db.text.storable import Key, Scope, possible_keys
 
 
 class TableMethods(CheckedArguments):
-    """Methods that attach tables and compare a corpus with them."""
+    """Methods that attach tables, take duplicates out of them, and build the corpus anew."""
 
     def attach(
         self,
@@ -51,10 +53,9 @@ class TableMethods(CheckedArguments):
             key: the key column, by name or as a column. It must be unique and of an integer type,
                 uuid, text, varchar, date, timestamp or timestamptz.
             text: the column with the texts, by name or as a column.
-            mode: with `"queue"` a worker indexes changes after their commit; see Database.worker(). With
+            mode: with `"queue"` a worker indexes changes after their commit. With
                 `"inline"` the transaction that writes a row also indexes it. By default `"queue"`; a
                 unique corpus takes only `"inline"`, which is its default.
-            progress: True shows a bar; a function is called with the number of rows indexed so far.
             key_columns: instead of `key`, the columns of a key of several columns, such as
                 `["day", "id"]`. They must be unique together. `join_key` makes the key of a document
                 from their values, and `split_key` gives the values back.
@@ -89,7 +90,7 @@ class TableMethods(CheckedArguments):
             >>> corpus.attach("article", key="id", text="body")
             ChangeReport(added=1, replaced=0, removed=0, unchanged=0, ...)
         """
-        from textsim_db.sync import attach_and_index
+        from textsim_db.sync import reconcile
 
         if key is not None and key_columns is not None:
             raise ConfigurationError("key and key_columns are both given; leave one of them out")
@@ -100,7 +101,7 @@ class TableMethods(CheckedArguments):
         rules = sources.AttachRules(mode, existing, row_filter, replace)
         with showing(progress, "indexing", "rows") as show:
             changes = self._current.loaded().call_once(
-                attach_and_index.attach_and_index, names, rules, show
+                reconcile.attach_and_index, names, rules, show
             )
         self._current.load()  # it may have learned its common shingles
         return changes
@@ -109,9 +110,6 @@ class TableMethods(CheckedArguments):
         """Detach a table: its later changes are not indexed; the documents stay in the corpus.
 
         A table that was dropped is named by its oid.
-
-        Raises:
-            ConfigurationError: the table is not attached to the corpus.
         """
         self._current.loaded().call_once(sources.detach, table)
 
@@ -121,9 +119,6 @@ class TableMethods(CheckedArguments):
         This repairs changes that triggers missed: replication, disabled triggers, dropped partitions
         and dropped tables. It also gives word ids to documents that wait for them. If the corpus is
         tracked, it computes anew what check() finds wrong in its matches and clusters.
-
-        Args:
-            progress: True shows a bar; a function is called with the number of rows compared so far.
 
         Raises:
             ConfigurationError: this role cannot read an attached table.
@@ -147,9 +142,63 @@ class TableMethods(CheckedArguments):
 
         return Results(Drift, find)
 
+    def merge(
+        self,
+        table: TableName | None = None,
+        statement: str | None = None,
+        keep: str = "first",
+        threshold: float | None = None,
+        cascade: bool = False,
+    ) -> MergeReport:
+        """Take the duplicates out of an attached table, so that one row of each cluster stays.
 
-class RebuildMethods(CheckedArguments):
-    """Methods that build a corpus anew or remove it."""
+        They are those of duplicates() with judgements. Each row is locked, and compared again, before
+        the statement runs for it. unmerge() brings the rows back: a log keeps each row as it was. A
+        hundred rows are a transaction; after an error, call it again. It has the rights of the role that
+        calls it, which needs SELECT and UPDATE on the table, and DELETE or what the statement needs.
+
+        Args:
+            table: the attached table, if there are several.
+            statement: the SQL that deletes or marks a row, by default a DELETE. $1 is the key of the
+                row, $2 the key of the row that is kept, and $3 the row as jsonb.
+            keep: the row of a cluster that is kept: the first or last in the byte order of the keys, or
+                the longest or shortest.
+            threshold: the lowest similarity of a duplicate; by default that of the corpus.
+            cascade: delete rows also if a foreign key then changes other rows, which do not come back.
+
+        Raises:
+            ConfigurationError: an argument is wrong, a foreign key would change other rows, the
+                statement changes several rows for a key, or a right is missing.
+        """
+        limit = None if threshold is None else check_threshold(threshold)
+        return self._current.loaded().call_once(
+            sources.merge, table, statement, keep, limit, check_flag(cascade, "cascade")
+        )
+
+    def unmerge(
+        self,
+        kept: Key | None = None,
+        run: int | None = None,
+        since: datetime | str | None = None,
+        mergeable: bool = False,
+    ) -> list[Unmerged]:
+        """Bring back rows that this role has merged, in one transaction.
+
+        They are judged different from the row that was kept, and from its other copies, so that they
+        stay apart. If another row has the key now, that row stays; the outcome tells it.
+
+        Args:
+            kept: only rows in whose place the row with this key was kept.
+            run: only rows of this run.
+            since: only rows that were merged at this time or later.
+            mergeable: judge nothing, so that the next merge takes the rows again.
+
+        Raises:
+            ConfigurationError: none of kept, run and since is given, or a right is missing.
+        """
+        key = None if kept is None else self._key(kept)
+        flag = check_flag(mergeable, "mergeable")
+        return ResultList(self._current.loaded().call_once(sources.unmerge, key, run, since, flag))
 
     @suggest_settings(*CHANGEABLE)
     def rebuild(
@@ -181,8 +230,6 @@ class RebuildMethods(CheckedArguments):
         with the old settings, and its documents get ids from 1 on.
 
         Args:
-            progress: True shows a bar; a function is called with the number of documents copied so far,
-                and the number to copy.
             **settings: fields of CorpusSettings, except `stop_words`, `language`, `scoped` and
                 `keep_for`. The other settings keep their values, and so does a setting that is None.
 
@@ -246,11 +293,8 @@ class RebuildMethods(CheckedArguments):
             all_removed: instead of keys, forget the documents that were removed: the words that no
                 document has, and the judgements and events of keys that no document has.
             later: leave the words to the next rebuild.
-            progress: True shows a bar; a function is called with the number of documents that the
-                rebuild has copied so far, and the number to copy.
 
         Raises:
-            DocumentError: a key is of a wrong type.
             ConfigurationError: a row with one of the keys stands in an attached table: delete the row
                 first. Or not one of the four choices was made. Or rebuild() raises it.
 

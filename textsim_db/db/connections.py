@@ -26,7 +26,6 @@ from psycopg.rows import tuple_row
 
 from textsim_db.db import cancellation
 from textsim_db.db.cancellation import LentConnections
-from textsim_db.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -187,12 +186,6 @@ def connect(engine: Engine) -> PoolProxiedConnection:
         raise
     except errors_of_sqlalchemy("DBAPIError") as error:
         raise cast("psycopg.Error", error.orig) from error
-    except (AssertionError, LookupError, TypeError) as error:
-        # On its first connection an engine reads the server's version, which fails with such settings.
-        raise ConfigurationError(
-            f"SQLAlchemy cannot read the engine's connections ({type(error).__name__}: {error}); "
-            "remove client_encoding, row_factory and cursor_factory from its connect_args"
-        ) from error
 
 
 def prepare(connection: Connection, info: Any) -> None:

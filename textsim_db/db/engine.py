@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -12,6 +11,7 @@ import psycopg
 from psycopg import errors as pg, sql
 
 from textsim_db.db import cancellation, connections, statements
+from textsim_db.db.addresses import parameters_of, sqlalchemy_url
 from textsim_db.db.connections import errors_of_sqlalchemy, lend
 from textsim_db.db.time_limits import connect_arguments
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, on_one_line
@@ -49,13 +49,14 @@ def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engin
     """Return an engine for an address, without connecting."""
     import sqlalchemy
 
-    from textsim_db.db.addresses import sqlalchemy_url
-
-    url = sqlalchemy_url(address)
-    arguments = connect_arguments(application_name, url.query)
+    arguments = connect_arguments(application_name, parameters_of(address))
     # The connection that was used last is lent first: its plans and catalogue are in memory.
     engine = sqlalchemy.create_engine(
-        url, pool_size=MAX_CONNECTIONS, max_overflow=0, pool_use_lifo=True, connect_args=arguments
+        sqlalchemy_url(address),
+        pool_size=MAX_CONNECTIONS,
+        max_overflow=0,
+        pool_use_lifo=True,
+        connect_args=arguments,
     )
 
     @sqlalchemy.event.listens_for(engine, "connect")
@@ -184,21 +185,13 @@ def transaction(engine: Engine) -> Iterator[Connection]:
                 connection.isolation_level = before
 
 
-_NAME = r"[A-Za-z0-9_.~%-]"
-_PORT = r"([0-9]{1,4}|[1-5][0-9]{4})"
-_PLAIN = re.compile(
-    rf"(postgresql|postgres|postgresql\+psycopg)(?P<rest>://({_NAME}+(:{_NAME}*)?@)?"
-    rf"([A-Za-z0-9]+([.-][A-Za-z0-9]+)*(:{_PORT})?)?/{_NAME}*"
-    rf"(\?((host=(/|%2F)({_NAME}|/)*|port={_PORT}|(?!host|port)[a-z_]+={_NAME}+)(&(?=.)|$))+)?)"
-)
-"""An address that libpq and SQLAlchemy read alike: one host, and no other special characters."""
-
-
 class LightEngine:
     """Lends connections as an Engine does; any other attribute is that of an engine made for it."""
 
-    def __init__(self, address: str, application_name: str, plain: str) -> None:
-        self._address, self._application_name, self._plain = address, application_name, plain
+    def __init__(self, address: str, application_name: str) -> None:
+        self._address, self._application_name = address, application_name
+        given = parameters_of(address)
+        self._arguments: dict[str, Any] = given | connect_arguments(application_name, given)
         self._idle: list[_Lent] = []
 
     @cached_property
@@ -213,8 +206,7 @@ class LightEngine:
         try:
             return self._idle.pop()
         except IndexError:
-            arguments: Any = connect_arguments(self._application_name, self._plain)
-            return _Lent(self, psycopg.connect(self._plain, **arguments))
+            return _Lent(self, psycopg.connect(**self._arguments))
 
     def dispose(self, close: bool = True) -> None:
         """Forget the idle connections, and close them, except in a forked process."""
@@ -254,9 +246,4 @@ class _Lent:
 
 
 def open_light_engine(address: str, application_name: str) -> Engine:
-    """Return a light engine for an address, or an engine if SQLAlchemy has to read the address."""
-    plain = _PLAIN.fullmatch(address)
-    if plain is None or "%00" in address:
-        return open_engine(address, application_name)
-    light = LightEngine(address, application_name, f"postgresql{plain['rest']}")
-    return cast("Engine", light)
+    return cast("Engine", LightEngine(address, application_name))

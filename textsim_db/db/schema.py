@@ -34,17 +34,6 @@ _CORPUS_TABLES = (
     *("band", "document", "node", "match", "member"),
     *("cluster", "cluster_alias", "cluster_event", "removed"),
 )
-HASHES = {
-    "a": 3591986179850072241,
-    "textsim": -273902409194939485,
-    "naïve": 6337691254297258097,
-    "漢": 4547625527643057945,
-    "twelvebytes!": 7396951729027014278,
-    "a text of more than twenty-four bytes": 2593633629548192517,
-}
-"""hashtextextended() of PostgreSQL, for words of different lengths."""
-BAND_HASHES = [-84178696, 948908535]
-"""The buckets of the bands {7, -32768} and {0, 12345}, as hash_array_extended() gives them."""
 _MIGRATION_LOCK = (
     7_310_583_202_611_201  # an arbitrary number; the lock lets only one migration run at a time
 )
@@ -103,7 +92,7 @@ def mismatch(connection: Connection, revision: str) -> Mismatch | None:
         if revision == head():
             return None
         return Mismatch(
-            detail, f"{_UPDATE} in SQL" if is_extension(connection) else "textsim db upgrade"
+            detail, f"{_UPDATE} in SQL" if is_extension(connection) else "textsim db install"
         )
     names_clients = _answer(connection, statements.HAS_CLIENTS)
     if names_clients and _answer(connection, statements.SERVES, head()):
@@ -111,7 +100,7 @@ def mismatch(connection: Connection, revision: str) -> Mismatch | None:
     return Mismatch(
         detail,
         "install a newer version of textsim-db, or remove the schema with all its corpora: "
-        + (f"{_DROP} in SQL" if is_extension(connection) else "textsim db downgrade base"),
+        + (f"{_DROP} in SQL" if is_extension(connection) else "textsim db uninstall"),
     )
 
 
@@ -210,10 +199,6 @@ def _remove(engine: Engine) -> None:
     with database_errors(), autocommit(engine) as connection:
         if not _answer(connection, statements.HAS_SCHEMA):
             return
-        if dependent := _answer(connection, statements.DEPENDENT_ON_SCHEMA):
-            raise SchemaError(
-                f"{dependent} uses the schema textsim, and nothing was changed; drop it first"
-            )
         if _answer(connection, statements.HAS_CORPORA):
             for (corpus_id,) in connection.execute(statements.CORPUS_IDS).fetchall():
                 # One transaction for each corpus: the server cannot lock hundreds of corpora at once.
@@ -253,7 +238,7 @@ def script() -> str:
 
 
 def check_server(connection: sqlalchemy.Connection) -> None:
-    """Raise SchemaError if the server is too old, not UTF8, or computes other hashes."""
+    """Raise SchemaError if the server is too old, or not UTF8."""
     version = int(connection.exec_driver_sql("SHOW server_version_num").scalar_one())
     if version // 10000 < OLDEST_SERVER:
         raise SchemaError(
@@ -264,16 +249,6 @@ def check_server(connection: sqlalchemy.Connection) -> None:
         raise SchemaError(
             f"the database's encoding is {encoding}; expected UTF8 "
             "(CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0)"
-        )
-    expected = (list(HASHES.values()), BAND_HASHES)
-    computed = (
-        connection.exec_driver_sql(statements.HASH_WORDS, (list(HASHES),)).scalar_one(),
-        connection.exec_driver_sql(statements.HASH_BANDS).scalar_one(),
-    )
-    if computed != expected:
-        raise SchemaError(
-            "the server's hashtextextended or hash_array_extended is not PostgreSQL's own: "
-            f"expected {expected[0]} and {expected[1]}, found {computed[0]} and {computed[1]}"
         )
 
 

@@ -46,46 +46,12 @@ HAS_CORPORA: Final[LiteralString] = "SELECT to_regclass('textsim.corpus') IS NOT
 IS_EXTENSION: Final[LiteralString] = (
     "SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'textsim')"
 )
-# Triggers of attached tables also depend on the schema, and go with it.
-DEPENDENT_ON_SCHEMA: Final[LiteralString] = """
-WITH ours (class, id) AS (
-    SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relnamespace = 'textsim'::regnamespace
-    UNION ALL
-    SELECT 'pg_proc'::regclass, oid FROM pg_proc WHERE pronamespace = 'textsim'::regnamespace
-    UNION ALL
-    SELECT 'pg_type'::regclass, oid FROM pg_type WHERE typnamespace = 'textsim'::regnamespace
-)
-SELECT CASE WHEN r.oid IS NULL THEN pg_describe_object(d.classid, d.objid, d.objsubid)
-    ELSE pg_describe_object('pg_class'::regclass, r.ev_class, 0) END
-FROM ours o
-JOIN pg_depend d ON d.refclassid = o.class AND d.refobjid = o.id
-LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
-LEFT JOIN pg_attrdef a ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
-LEFT JOIN pg_constraint c ON d.classid = 'pg_constraint'::regclass AND c.oid = d.objid
-LEFT JOIN pg_trigger t ON d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
-LEFT JOIN pg_policy p ON d.classid = 'pg_policy'::regclass AND p.oid = d.objid
-WHERE d.deptype = 'n'
-    AND t.tgfoid IS DISTINCT FROM o.id
-    AND NOT EXISTS (
-        SELECT FROM ours x
-        WHERE (x.class, x.id) = (d.classid::regclass, d.objid) OR x.class = 'pg_class'::regclass
-            AND x.id = coalesce(r.ev_class, a.adrelid, nullif(c.conrelid, 0), t.tgrelid, p.polrelid))
-ORDER BY 1 LIMIT 1
-"""
 CORPUS_IDS: Final[LiteralString] = "SELECT id FROM textsim.corpus ORDER BY id"
 SOURCE_IDS: Final[LiteralString] = "SELECT id FROM textsim.source WHERE corpus_id = %s"
 DROP_TRIGGER_FUNCTION: Final[LiteralString] = "DROP FUNCTION IF EXISTS {}() CASCADE"
 FORGET_SOURCES: Final[LiteralString] = "DELETE FROM textsim.source WHERE corpus_id = %s"
 FORGET_CORPUS: Final[LiteralString] = "DELETE FROM textsim.corpus WHERE id = %s"
 DROP_RELATIONS: Final[LiteralString] = "DROP TABLE IF EXISTS {}"
-HASH_WORDS: Final[LiteralString] = (
-    "SELECT array(SELECT hashtextextended(w, 0) FROM unnest(%s::text[]) w)"
-)
-HASH_BANDS: Final[LiteralString] = (
-    "SELECT ARRAY[(hash_array_extended('{7,-32768}'::smallint[], 0) << 32) >> 32, "
-    "(hash_array_extended('{0,12345}'::smallint[], 1) << 32) >> 32]"
-)
-
 KEEP_OWNER: Final[LiteralString] = (
     "SELECT textsim.set_owner(nspowner::regrole) FROM pg_namespace WHERE nspname = 'textsim'"
 )
@@ -121,7 +87,6 @@ _COLUMNS: Final[LiteralString] = (
 )
 CORPUS_BY_NAME: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE name = %s"
 CORPUS_BY_ID: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE id = %s"
-CORPUS_NAMES: Final[LiteralString] = 'SELECT name FROM textsim.corpus ORDER BY name COLLATE "C"'
 CORPORA: Final[LiteralString] = """
 SELECT name, unit || ':' || shingle_length, threshold, recall, guards, scoped, is_unique
 FROM textsim.corpus ORDER BY name COLLATE "C"

@@ -228,8 +228,7 @@ def alter(engine: Engine, corpus: StoredCorpus, config: CorpusConfig) -> None:
 
 
 def names(engine: Engine) -> list[str]:
-    with database_errors():
-        return [name for (name,) in read_rows(engine, statements.CORPUS_NAMES)]
+    return list(summaries(engine))
 
 
 def summaries(engine: Engine) -> dict[str, CorpusSummary]:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from textsim_db.compare.quotation_verdicts import DocumentWords, Original, best, verdict_on
-from textsim_db.compare.readings import readings_of
+from textsim_db.compare.quotation_verdicts import (
+    DocumentWords,
+    Original,
+    best,
+    readings_of,
+    verdict_on,
+)
 from textsim_db.results import Quotation
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import several_items

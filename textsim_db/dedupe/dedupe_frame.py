@@ -20,7 +20,7 @@ from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.check_values import check_count, several_items
 from textsim_db.settings.corpus_settings import IN_MEMORY, PAIR_SETTINGS, CorpusSettings, Settings
 from textsim_db.settings.named_values import Linkage, LinkageName, check_linkage
-from textsim_db.text.storable_text import is_null, wrong_value
+from textsim_db.text.storable import is_null, wrong_value
 
 
 class RemovedRow(NamedTuple):

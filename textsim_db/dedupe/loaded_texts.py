@@ -7,19 +7,19 @@ import mmap
 import os
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.base.free_memory import free_memory
 from textsim_db.base.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel
 from textsim_db.base.run_ahead import ahead
 from textsim_db.cluster.loaded_documents import LoadedDocuments, rows_of
 from textsim_db.compare.jaccard import Rows
 from textsim_db.files.records import in_temporary_folder
+from textsim_db.results import AddReport
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.choose_common_shingles import learns
 from textsim_db.sketch.ragged import Parts, Ragged, merge_parts, offsets_of
@@ -72,7 +72,6 @@ class GrowingArray(Generic[Number]):
         return self._buffer[: self._size]
 
     def extend(self, values: npt.NDArray[Any]) -> None:
-        """Add values at the end."""
         self.resize(self._size + len(values))
         self._buffer[self._size - len(values) : self._size] = values
 
@@ -131,7 +130,7 @@ class LoadedTexts:
         missed = config.many_missed()
         if missed is not None:
             log.warning("%s", missed)
-        bound = MemoryBound(free_memory() // 2 if memory is None else memory)
+        bound = MemoryBound(_free_memory() // 2 if memory is None else memory)
         self.config = config
         self._for_merges = for_merges
         self._words = _Words()
@@ -151,15 +150,26 @@ class LoadedTexts:
         """The part of each text; 0 without scopes."""
         self._guards = GrowingArray(np.int64, bound)
 
-    def read(self, documents: Iterable[KeyedText]) -> Iterator[Batch]:
-        """Add documents with keys of key_of(), in their order; yield each batch that was added.
+    def read(
+        self, documents: Iterable[KeyedText], progress: Callable[[AddReport], None] | None = None
+    ) -> AddReport:
+        """Add documents with keys of key_of(), in their order; call progress after each batch.
 
         If the settings make the join exact, the first documents show which shingles are common.
         """
+        # Documents without a scope are read faster.
+        documents = (each if each[2:] != (None,) else each[:2] for each in documents)
         if learns(self.config):
-            self.config, documents = learn_from_first(iter(documents), self.config)
+            self.config, documents = learn_from_first(documents, self.config)
+        report = AddReport()
         with closing(ahead(in_batches(documents), self._add)) as batches:
-            yield from batches
+            for batch in batches:
+                report.added += len(batch.keys)
+                report.without_words += batch.count_without_words()
+                report.refused += batch.refused
+                if progress is not None:
+                    progress(report)
+        return report
 
     def _add(self, documents: list[KeyedText]) -> Batch:
         """Add documents; a thread does, while the next ones are read."""
@@ -331,3 +341,14 @@ class _Words:
             missing = np.flatnonzero(ids == 0)
             ids[missing] = self._cache.find(tokens.take(missing))
         return ids
+
+
+def _free_memory() -> int:
+    """Return the bytes of memory that are free, or that files in the cache give back."""
+    free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, StopIteration), open("/proc/meminfo") as file:
+        free = 1024 * int(next(line for line in file if "MemAvailable" in line).split()[1])
+    # A container may have less; without a limit the file says "max".
+    with suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max") as file:
+        free = min(free, int(file.read()))
+    return free

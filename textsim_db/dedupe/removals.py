@@ -23,13 +23,17 @@ from textsim_db.cluster.loaded_documents import LoadedDocuments
 from textsim_db.cluster.pair_groups import JudgedPairs, judged_groups
 from textsim_db.cluster.spanning_forest import Ids, Links, joined_links
 from textsim_db.compare.match_rule import Criterion, form_hash
-from textsim_db.dedupe.judged_records import (
+from textsim_db.dedupe.against_corpora import (
     JudgedDocument,
     JudgedDocuments,
     JudgedKeys,
+    StoredMatches,
+    documents_with_keys,
+    form_in,
     judgements_to_obey,
+    stored_sizes,
 )
-from textsim_db.dedupe.loaded_texts import KeyedText, LoadedTexts, key_of
+from textsim_db.dedupe.loaded_texts import LoadedTexts, key_of
 from textsim_db.dedupe.removal_summary import (
     AnyDocument,
     Likeness,
@@ -38,12 +42,6 @@ from textsim_db.dedupe.removal_summary import (
     StoredDocument,
     similar_scopes,
     summarize,
-)
-from textsim_db.dedupe.stored_matches import (
-    StoredMatches,
-    documents_with_keys,
-    form_in,
-    stored_sizes,
 )
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import AddReport
@@ -203,13 +201,7 @@ def deduplicate(
     numbered = _Numbered(documents, rule.preference.column is not None, judged_keys)
     stored = StoredMatches(numbered, against, numbered.judged)
     loaded = LoadedTexts(rule.config(), for_merges=True, memory=memory)
-    report = AddReport()
-    for batch in loaded.read(_without_missing_scopes(stored if against else numbered)):
-        report.added += len(batch.keys)
-        report.without_words += batch.count_without_words()
-        report.refused += batch.refused
-        if progress is not None:
-            progress(report)
+    report = loaded.read(stored if against else numbered, progress)
     lengths = np.frombuffer(numbered.lengths, np.int64)
     numbers = loaded.numbers()
     ranks = rule.preference.ranks(lengths, numbered.values)[numbers]
@@ -225,9 +217,8 @@ def deduplicate(
     removed, kept, similarity = _removals(loaded.host(), rule, ranks, judged, is_stored)
     ends = numbers[removed].tolist(), numbers[kept].tolist(), similarity.tolist()
     links = {number: Removal(number, *rest) for number, *rest in zip(*ends, strict=True)}
-    links |= {
-        number: _more_similar(match, links.get(number)) for number, match in stored.best.items()
-    }
+    for number, match in stored.best.items():  # of equally similar documents the stored one
+        links[number] = max(match, links.get(number, match), key=lambda removal: removal.similarity)
     removals, also_kept = _without_most_different(
         [*links.values()], rule.keep_up_to - 1, stored.best
     )
@@ -283,11 +274,6 @@ def _judge(
     return ids, JudgedDocuments(verdicts, known)
 
 
-def _more_similar(stored: Removal, other: Removal | None) -> Removal:
-    """Return the document that a document is removed for; of equally similar ones the stored one."""
-    return stored if other is None or other.similarity <= stored.similarity else other
-
-
 def _without_most_different(
     removals: list[Removal], count: int, with_match: Collection[int]
 ) -> tuple[list[Removal], list[Removal]]:
@@ -338,12 +324,6 @@ def _removals(
         return joined_links(linkages.removals(join, linkage, ranked))
     groups = judged_groups(join, only, judged, linkage, ranked, np.sort)
     return joined_links(linkages.all_but_first(join, groups, ranked))
-
-
-def _without_missing_scopes(documents: Iterable[KeyedText]) -> Iterator[KeyedText]:
-    """Yield (key, text) of documents without a scope, which are read faster."""
-    for document in documents:
-        yield document if document[2:] != (None,) else document[:2]
 
 
 class _Numbered:

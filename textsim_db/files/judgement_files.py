@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import nullcontext
 from typing import NamedTuple
 from uuid import UUID
 
 from textsim_db.errors import InputError, suggestion
 from textsim_db.files.file_kinds import (
     BY_NAME,
-    STDIN,
     FileFormat,
-    kind_of_records,
-    reason,
     shown_name,
-    unpacked,
 )
-from textsim_db.files.record_files import read_records
+from textsim_db.files.record_files import RecordColumns, RecordFile
 from textsim_db.files.records import Values, key_of, needed, text_of
 from textsim_db.settings.named_values import Verdict
 
@@ -49,42 +42,29 @@ class ReadJudgement(NamedTuple):
 
 def read_judgements(name: str, form: FileFormat = BY_NAME) -> list[ReadJudgement]:
     """Read a file of records; raises InputError at the first that is faulty or comes twice."""
-    form = form._replace(kind=kind_of_records(name, form.kind))
-    places: dict[frozenset[str], str] = {}
-    judgements = []
-    try:
-        for judgement in _read(name, form):
-            pair = frozenset(judgement[:2])
-            if pair in places:
-                raise InputError(f"{judgement.place}: this pair is judged already: {places[pair]}")
-            places[pair] = judgement.place
-            judgements.append(judgement)
-    except OSError as error:
-        raise InputError(f"{shown_name(name)}: {reason(error)}") from error
-    return judgements
+    judgements: dict[frozenset[str], ReadJudgement] = {}
+    with (
+        RecordFile(name, RecordColumns("verdict"), form) as file,
+        file.explained(),
+        file.reader() as reader,
+    ):
+        # Other columns are read if they are there.
+        reader.choose(_NAMES, read_all=True)
+        for number, _, record in reader:
+            place = f"{shown_name(name)}, {reader.unit} {number}"
+            try:
+                judgement = _judgement(record, place)
+                first = judgements.setdefault(frozenset(judgement[:2]), judgement)
+                if first is not judgement:
+                    raise InputError(f"this pair is judged already: {first.place}")
+            except InputError as error:
+                raise InputError(f"{place}: {error}") from error
+    return [*judgements.values()]
 
 
-def _read(name: str, form: FileFormat) -> Iterator[ReadJudgement]:
-    place = shown_name(name)
-    try:
-        with (
-            nullcontext(sys.stdin.buffer) if name == STDIN else open(name, "rb") as raw,
-            read_records(unpacked(raw, name), name, form) as records,
-        ):
-            # Other columns are read if they are there.
-            records.choose(_NAMES, read_all=True)
-            for number, _, record in records:
-                place = f"{shown_name(name)}, {records.unit} {number}"
-                if isinstance(record, InputError):
-                    raise record
-                yield _judgement(record, place)
-    except InputError as error:
-        if str(error).startswith(place):
-            raise
-        raise InputError(f"{place}: {error}") from error
-
-
-def _judgement(values: Values, place: str) -> ReadJudgement:
+def _judgement(values: Values | InputError, place: str) -> ReadJudgement:
+    if isinstance(values, InputError):
+        raise values
     for option, name in _NAMES:
         needed(values, name, option)
     for name in str(values.get(GUARDED) or "").split():

@@ -19,7 +19,7 @@ from textsim_db.files.records import (
     Values,
     expect_utf8,
 )
-from textsim_db.text.storable_text import MAX_BYTES
+from textsim_db.text.storable import MAX_BYTES
 
 if TYPE_CHECKING:
     from textsim_db.files.records import KeptRecords

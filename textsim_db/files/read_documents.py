@@ -27,8 +27,7 @@ from textsim_db.files.file_kinds import (
 from textsim_db.files.record_files import check_packages, read_records
 from textsim_db.files.records import Values, key_of, needed, scope_of, text_of
 from textsim_db.results import Refusal
-from textsim_db.text.keys import join_key
-from textsim_db.text.storable_text import MAX_BYTES
+from textsim_db.text.storable import MAX_BYTES, join_key
 
 Document = tuple[str, str] | tuple[str, str, str]
 """The key and the text of a document, and the scope if there are scopes."""

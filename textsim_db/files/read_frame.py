@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from textsim_db.errors import ConfigurationError, Misfit, install_extra, shown, suggestion
-from textsim_db.text.keys import join_key
+from textsim_db.text.storable import join_key
 
 ROWS = 256
 """The rows of a table that become Python objects at once; a larger number takes more memory."""

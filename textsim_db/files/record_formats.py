@@ -35,7 +35,7 @@ from textsim_db.files.records import (
     expect_utf8,
     type_name,
 )
-from textsim_db.text.storable_text import MAX_BYTES
+from textsim_db.text.storable import MAX_BYTES
 
 _BYTE_ORDER_MARK = "\ufeff"
 """Readers remove it at the start of a file. Excel needs it to read UTF-8."""

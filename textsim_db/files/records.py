@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from textsim_db.errors import InputError, shown, suggestion
 from textsim_db.files import file_kinds
 from textsim_db.files.file_kinds import STDIN, expect_decoded
-from textsim_db.text.keys import join_key
+from textsim_db.text.storable import join_key
 
 if TYPE_CHECKING:
     import numpy as np

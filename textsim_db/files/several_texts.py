@@ -21,7 +21,7 @@ from textsim_db.files.read_frame import (
 )
 from textsim_db.results import QueryMatch
 from textsim_db.settings.check_values import is_column, several_items
-from textsim_db.text.storable_text import is_null, wrong_value
+from textsim_db.text.storable import is_null, wrong_value
 
 
 class TextsKind(Enum):

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from hmac import compare_digest
-from typing import Any, Self
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -39,46 +39,20 @@ them."""
 log = logging.getLogger(__name__)
 
 
-class _Requests:
-    """The requests of standard input; one that cannot be read is answered, because its client waits.
+async def _pass_on(reading: Any, requests: Any, writing: Any) -> None:
+    """Pass requests on; one that cannot be read is answered, because its client waits.
 
     A request may have an escaped lone surrogate, which JSON can hold and UTF-8 cannot.
     """
-
-    def __init__(self, reading: Any, writing: Any) -> None:
-        self._reading, self._writing = reading, writing
-
-    async def receive(self) -> SessionMessage:
-        while isinstance(message := await self._reading.receive(), Exception):
-            answer = types.JSONRPCError(
-                jsonrpc="2.0",
-                id=_id_of(message),
-                error=types.ErrorData(
-                    code=types.PARSE_ERROR,
-                    message=f"the request cannot be read: {_reason(message)}",
-                ),
-            )
-            await self._writing.send(SessionMessage(answer))
-        assert isinstance(message, SessionMessage)
-        return message
-
-    async def aclose(self) -> None:
-        await self._reading.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.aclose()
+    async with requests:
+        async for message in reading:
+            if not isinstance(message, Exception):
+                await requests.send(message)
+                continue
+            fault = f"the request cannot be read: {_reason(message)}"
+            error = types.ErrorData(code=types.PARSE_ERROR, message=fault)
+            answer = types.JSONRPCError(jsonrpc="2.0", id=_id_of(message), error=error)
+            await writing.send(SessionMessage(answer))
 
 
 def _id_of(error: Exception) -> str | int | None:
@@ -118,9 +92,11 @@ class ToolServer:
     def run_on_stdio(self) -> None:
 
         async def run() -> None:
-            async with stdio_server() as (reading, writing):
+            requests, readable = anyio.create_memory_object_stream[SessionMessage]()
+            async with stdio_server() as (reading, writing), anyio.create_task_group() as tasks:
+                tasks.start_soon(_pass_on, reading, requests, writing)
                 options = self.server.create_initialization_options()
-                await self.server.run(_Requests(reading, writing), writing, options)
+                await self.server.run(readable, writing, options)
 
         anyio.run(run)
 

@@ -23,8 +23,8 @@ from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFoun
 from textsim_db.measures.word_diff import Change, DiffRun, ShownText, differences, tokens
 from textsim_db.read import stored_documents
 from textsim_db.results import Answer, Distinct, Match, Outcome
-from textsim_db.sync.shown_texts import shown_texts
-from textsim_db.text.keys import possible_key
+from textsim_db.sync.read_source import shown_texts
+from textsim_db.text.storable import possible_key
 from textsim_db.write.prepare_batches import prepare
 
 MOST_CHARACTERS_OF_TEXT = 1_000_000
@@ -41,8 +41,6 @@ _LENGTHS = (2_000, 1_000, 500, 200, 100, 50)
 """The lengths to which long texts are cut, one after the other, until an answer is small enough."""
 
 _KEYS = ("key", "a", "b", "copies")
-_MOST_TRIES = 10
-"""How often a text is written if other clients forget its twins before they are read."""
 _OTHERWISE = "see differs: if it means something else, remember it with force"
 _NEAREST_SHARE = 0.5
 """The nearest text is shown if its similarity is this share of the threshold; others are noise."""
@@ -282,15 +280,12 @@ class CorpusTools:
         key = replaces or secrets.token_hex(_RANDOM_BYTES)
         if replaces:
             self._own([replaces])
-        for _ in range(_MOST_TRIES):
-            answer = self._corpus.add_unique(key, _written(text), self._scope, force=force)
-            if force and answer.outcome is Outcome.TWIN and not self._has_words(answer, text):
-                # Equal shingles in another order; force alone takes them for a copy.
-                answer = self._corpus.add_unique(key, text, self._scope, unique_from=math.inf)
-            is_stored = answer.outcome is not Outcome.TWIN
-            matches = self._rows(answer.matches, text)
-            if is_stored or matches:
-                break  # otherwise other clients have forgotten all twins meanwhile
+        answer = self._corpus.add_unique(key, _written(text), self._scope, force=force)
+        if force and answer.outcome is Outcome.TWIN and not self._has_words(answer, text):
+            # Equal shingles in another order; force alone takes them for a copy.
+            answer = self._corpus.add_unique(key, text, self._scope, unique_from=math.inf)
+        is_stored = answer.outcome is not Outcome.TWIN
+        matches = self._rows(answer.matches, text)
         row = {
             "outcome": answer.outcome,
             "is_stored": is_stored,

@@ -17,12 +17,10 @@ from textsim_db.measures.matrices import (
     CharacteristicMatrix as CharacteristicMatrix,
     Vocabulary as Vocabulary,
     characteristic_matrix as characteristic_matrix,
-    pairwise_matrix as pairwise_matrix,
-)
-from textsim_db.measures.min_hash import (
     lsh_buckets as lsh_buckets,
     lsh_candidates as lsh_candidates,
     lsh_candidates_of as lsh_candidates_of,
+    pairwise_matrix as pairwise_matrix,
     signature_matrix as signature_matrix,
 )
 from textsim_db.measures.sets import (

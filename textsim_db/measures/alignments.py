@@ -172,6 +172,12 @@ def _arrays(both: Encoded, costs: Costs) -> list[npt.NDArray[Any]]:
     return [*(np.array(numbers, np.int32) for numbers in both), np.array(costs, np.float64)]
 
 
+def path_through(table: EditTable) -> list[Arrow]:
+    """Return the arrows of one path from the first cell to the last; of equals, items are replaced."""
+    steps = [0] * (len(table.a) + len(table.b))
+    return [*map(Arrow, _back_trace(table.arrows.tolist(), steps))]
+
+
 def _path_of(edits: Editops, size: int) -> list[int]:
     path: list[int] = []
     i = 0

@@ -137,18 +137,26 @@ def distance(both: Comparable, costs: Costs) -> float:
         and costs.insertion == costs.deletion
         and (is_unit(costs) or costs.substitution >= costs.insertion + costs.deletion)
     )
-    cells = len(both[0]) * len(both[1])
-    if cells > (MAX_BITS if is_fast else MAX_CELLS):
-        return _distance_of_long(both, costs, is_fast)
+    sizes = len(both[0]), len(both[1])
+    cells = sizes[0] * sizes[1]
+    if not is_fast:
+        refuse_above(cells, MAX_CELLS, *sizes)
     if not whole:
         import numpy as np
 
         one, other = (np.array(numbers, np.int32) for numbers in encoded(*both))
         row = np.arange(len(other) + 1) * float(costs.insertion)
         return compiled(_distance)(one, other, *map(float, costs), row)  # type: ignore[no-any-return]
-    # Long texts may be nearly equal. The hint makes RapidFuzz try a narrow diagonal first.
-    hint = int(costs.insertion) if is_fast and cells > LONG else None
-    return Levenshtein.distance(*both, weights=_weights(costs), score_hint=hint)
+    # Long texts may be nearly equal. The hint makes RapidFuzz try a narrow diagonal first. Near it, a
+    # distance up to the cutoff takes some ten seconds.
+    unit = int(costs.insertion)
+    hint = unit if is_fast and cells > LONG else None
+    cutoff = unit * (MAX_BITS // (2 * max(sizes))) if is_fast and cells > MAX_BITS else None
+    weights = unit, int(costs.deletion), int(costs.substitution)
+    least = Levenshtein.distance(*both, weights=weights, score_cutoff=cutoff, score_hint=hint)
+    if cutoff is not None and least > cutoff:
+        refuse_above(cells, MAX_BITS, *sizes)
+    return least
 
 
 def strip(a: Encoded) -> tuple[int, int]:
@@ -169,31 +177,6 @@ def refuse_above(cells: int, most: int, a: int, b: int) -> None:
             f"sequences of {a:,} and {b:,} items differ too much to be compared item by item; "
             "compare words instead of characters, or compare shorter parts"
         )
-
-
-def _distance_of_long(both: Comparable, costs: Costs, is_fast: bool) -> float:
-    one, other = encoded(*both)
-    start, end = strip((one, other))
-    one, other = one[start : len(one) - end], other[start : len(other) - end]
-    sizes = len(one), len(other)
-    cells = sizes[0] * sizes[1]
-    both = as_text((one, other))
-    if not is_fast:
-        refuse_above(cells, MAX_CELLS, *sizes)
-        return distance(both, costs)
-    # RapidFuzz finds up to this distance near the diagonal, in some ten seconds.
-    unit = int(costs.insertion)
-    most = unit * (MAX_BITS // (2 * max(*sizes, 1)))
-    weights = _weights(costs)
-    least = Levenshtein.distance(*both, weights=weights, score_cutoff=most, score_hint=unit)
-    if least > most:
-        refuse_above(cells, MAX_BITS, *sizes)
-        least = Levenshtein.distance(*both, weights=weights)
-    return least
-
-
-def _weights(costs: Costs) -> tuple[int, int, int]:
-    return int(costs.insertion), int(costs.deletion), int(costs.substitution)
 
 
 def _most(a: int, b: int, costs: Costs) -> float:

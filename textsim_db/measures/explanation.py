@@ -18,7 +18,7 @@ from textsim_db.measures.word_diff import (
 )
 from textsim_db.results.html import note, output, shortened, table
 from textsim_db.settings.corpus_settings import DEFAULTS, CorpusConfig, CorpusSettings
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 
 if TYPE_CHECKING:
     from textsim_db.text.utf8 import Tokens

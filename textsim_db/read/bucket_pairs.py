@@ -24,17 +24,20 @@ from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.cluster.split_large_buckets import split_large
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import (
+    Listed,
     Members,
     Round,
+    Sizes,
     grouped,
+    ids_of_rows,
     is_among,
     joined_members,
     left_of,
+    lists,
     of_round,
     right_of,
     same_anywhere,
 )
-from textsim_db.compare.pair_counts import Listed, Sizes, lists
 from textsim_db.db.binary_format import array, load_int4_array, load_int8_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
@@ -146,11 +149,6 @@ def expired_ids(connection: Connection, corpus: StoredCorpus) -> Int32Array:
     if corpus.config.keep_for is None:
         return np.empty(0, np.int32)
     return load_int4_array(*fetch_arrays(connection, corpus, statements.EXPIRED_DOCUMENTS))
-
-
-def ids_of_rows(rows: Int64Array) -> Int32Array:
-    ids: Int32Array = ((rows & 0xFFFFFFFF) - 2**31).astype(np.int32)
-    return ids
 
 
 CROWDED_BUCKET = 16

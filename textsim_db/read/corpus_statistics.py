@@ -78,17 +78,6 @@ def statistics(
     )
 
 
-def document_frequencies(store: Store) -> tuple[dict[str, int], int]:
-    """Return the number of documents that each word occurs in, and the number of all documents."""
-    vocabulary = WordNumbers(store.dictionary)
-    with snapshot(store.engine) as connection:
-        counts = _Reader(connection, store, Limits()).count_words(vocabulary, 0, None)
-    places = np.flatnonzero(counts.documents)
-    texts = vocabulary.texts(words_at(places).tolist())
-    frequencies = dict(zip(texts, counts.documents[places].tolist(), strict=True))
-    return frequencies, len(counts.lengths)
-
-
 class _Reader:
     """Reads all documents, or a part of them, in one snapshot."""
 

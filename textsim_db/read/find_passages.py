@@ -19,8 +19,7 @@ import numpy as np
 from textsim_db.base.numba_compiler import Int32Array, Int64Array
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.jaccard import code_points
-from textsim_db.compare.regions import regions_of
-from textsim_db.compare.shared_runs import shared_runs
+from textsim_db.compare.shared_runs import regions_of, shared_runs
 from textsim_db.db.binary_format import Parameter, array, load_int4_array
 from textsim_db.db.engine import Connection, read_rows
 from textsim_db.db.store import Store
@@ -60,7 +59,7 @@ from textsim_db.sketch.fingerprints import (
 )
 from textsim_db.sketch.ragged import Parts, Ragged, in_parts, part_only
 from textsim_db.sketch.sketch_texts import places_of_units, tokens_without
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.tokens import tokens_of
 from textsim_db.text.utf8 import Tokens
 

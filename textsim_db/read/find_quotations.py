@@ -11,8 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from textsim_db.compare.quotation_verdicts import DocumentWords, Original, best, verdict_on
-from textsim_db.compare.readings import Reading, readings_of
+from textsim_db.compare.quotation_verdicts import (
+    DocumentWords,
+    Original,
+    Reading,
+    best,
+    readings_of,
+    verdict_on,
+)
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound

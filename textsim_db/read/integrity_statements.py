@@ -280,7 +280,7 @@ WITH stored AS MATERIALIZED (
     WHERE m.a = ANY (%(nodes)s::integer[]) OR m.b = ANY (%(nodes)s::integer[])
 ), computed AS MATERIALIZED (
     SELECT f.a, f.b, f.similarity
-    FROM textsim._find_links_{id}(
+    FROM textsim._find_matches_{id}(
         (SELECT c FROM textsim.corpus c WHERE c.id = {id}), %(threshold)s, %(nodes)s::integer[]) l
     CROSS JOIN LATERAL ROWS FROM (
         pg_catalog.unnest(l.lefts), pg_catalog.unnest(l.rights), pg_catalog.unnest(l.similarities)

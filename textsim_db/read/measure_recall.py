@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from textsim_db.sketch.disk_space import count_fingerprints
 from textsim_db.sketch.exact_prefix import share_enough
 from textsim_db.sketch.ragged import in_parts
 from textsim_db.sketch.sketch_texts import buckets_of
-from textsim_db.text.shingle_advice import FEWEST_WORDS, shingle_of_script
+from textsim_db.text.word_places import is_spaceless
 
 if TYPE_CHECKING:
     from psycopg.abc import Params
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 _WORDS_OF_SCRIPT = 10_000
 """The words that show the script of a corpus."""
+_FEWEST_WORDS = 100
+"""The words of a text from which on the longer shingle of a spaceless script fits; titles have fewer."""
 
 
 class SampleOfPart(NamedTuple):
@@ -123,9 +125,9 @@ class _SampleComparison:
 
     def _longer_shingle(self, mean_words: float) -> str | None:
         numbers = self._sample.rows(of_shingles=False).tokens[:_WORDS_OF_SCRIPT].tolist()
-        shingle = shingle_of_script(self._vocabulary.texts(numbers))
+        shingle = _shingle_of_script(self._vocabulary.texts(numbers))
         fits = shingle is None or self._config.shingle.n >= Shingle.parse(shingle).n
-        return None if fits or mean_words < FEWEST_WORDS else shingle
+        return None if fits or mean_words < _FEWEST_WORDS else shingle
 
     def _compare_all(self, total: int, progress: Callable[[int, int], None] | None) -> None:
         done = 0
@@ -208,3 +210,16 @@ def measured_options(
     fingerprints = count_fingerprints(report.words, passages, unit)
     measured = distribution(report)
     return options(report.threshold, recall, num_hashes, report.words, measured, fingerprints)
+
+
+def _shingle_of_script(words: Sequence[str]) -> str | None:
+    """Return the shingle for long texts of these words, if most are of spaceless scripts.
+
+    A pair falls below a threshold by about as many changes as with "word:3" in other scripts: a word has
+    some two characters in Chinese and Japanese, and some four letters in Thai.
+    """
+    spaceless = [word[0] for word in words if is_spaceless(word)]
+    if 2 * len(spaceless) <= len(words):
+        return None
+    alphabetic = sum(1 for letter in spaceless if letter < "\u2e80")  # Thai, Lao, Khmer, Myanmar
+    return "word:8" if 2 * alphabetic > len(spaceless) else "word:6"

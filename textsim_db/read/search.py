@@ -54,7 +54,7 @@ from textsim_db.sketch.fingerprints import passage_shingles
 from textsim_db.sketch.ragged import Parts, in_parts, part_only
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.guard_lines import elements_apart
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.tokens import tokens_of
 from textsim_db.text.utf8 import Tokens
 

@@ -13,7 +13,7 @@ from textsim_db.errors import ConfigurationError, DocumentNotFound
 from textsim_db.read import statements
 from textsim_db.results import Distinct, Match
 from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 
 if TYPE_CHECKING:
     from textsim_db.measures.explanation import Side

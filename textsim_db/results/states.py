@@ -155,11 +155,7 @@ class Failure(NamedTuple):
     """A document that was set aside."""
 
     key: str | None
-    """The key of the document.
-
-    None if comparing a whole table failed, or if the document was removed and its cluster cannot be
-    updated.
-    """
+    """The key of the document; None if comparing a whole table failed."""
     table: str | None
     """The attached table, or None if a client added the document."""
     tries: int

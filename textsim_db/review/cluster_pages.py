@@ -11,7 +11,7 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from textsim_db.errors import ConfigurationError, DocumentNotFound, shown
+from textsim_db.errors import ConfigurationError
 from textsim_db.results import Inspection, Pair
 from textsim_db.review import threshold_estimates
 from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs
@@ -147,13 +147,11 @@ def _common_verdict(verdicts: threshold_estimates.Verdicts) -> bool | None:
 _MOST_MEMBERS = 50
 _MOST_LINKS = 5
 _MOST_EVENTS = 50
-_MOST_INSPECTIONS = 1_000
 
 
 class ClusterPages:
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._inspections: dict[tuple[str, ...], Inspection | None] = {}
 
     def clusters(self, request: Request, pairs: Pairs) -> Response:
         threshold = self._site.threshold(request)
@@ -208,28 +206,14 @@ class ClusterPages:
             is_inspected="inspect" in request.query_params,
         )
 
-    def inspection(self, request: Request, pairs: Pairs) -> Response:
-        """Return what holds a cluster together, without the page around it."""
-        key = request.query_params.get("key", "")
-        cluster = self._clusters(pairs, self._site.threshold(request)).cluster_of(key)
-        if cluster is None:
-            raise DocumentNotFound(f'no cluster has the document "{shown(key)}" by now')
-        return self._site.render("inspection.html", inspection=self._inspected(cluster))
-
     def _clusters(self, pairs: Pairs, threshold: float) -> Clusters:
         return self._site.clusters(pairs, threshold, self._site.judging.all())
 
     def _inspected(self, cluster: ShownCluster) -> Inspection | None:
-        """Return what holds a cluster together; it takes a second, so it is done once."""
-        name = tuple(cluster.keys)
-        if name not in self._inspections:
-            if len(self._inspections) >= _MOST_INSPECTIONS:
-                self._inspections.clear()
-            try:
-                self._inspections[name] = self._site.reviewed.inspect(cluster.keys)
-            except ConfigurationError:  # all members were removed meanwhile
-                self._inspections[name] = None
-        return self._inspections[name]
+        try:
+            return self._site.reviewed.inspect(cluster.keys)
+        except ConfigurationError:  # all members were removed meanwhile
+            return None
 
 
 def _pair_of(

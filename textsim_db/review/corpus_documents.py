@@ -27,9 +27,9 @@ from textsim_db.results import Inspection, Pair, Source
 from textsim_db.review.rendering import GuardsApart, NextCommand
 from textsim_db.review.reviewed_clusters import StoredClusters
 from textsim_db.sync import sources as attached_tables
-from textsim_db.sync.shown_texts import shown_texts
+from textsim_db.sync.read_source import shown_texts
 from textsim_db.text.guard_lines import elements_apart
-from textsim_db.text.keys import possible_key
+from textsim_db.text.storable import possible_key
 
 DRAWN_DOCUMENTS = 200
 """The documents whose matches the first page shows; more take longer."""
@@ -201,22 +201,6 @@ class CorpusDocuments:
             "remove, and deletes nothing."
         )
         return [NextCommand(purpose, statement, effect), *commands]
-
-    def template_commands(self) -> list[NextCommand]:
-        name = shlex.quote(self._corpus.name)
-        return [
-            NextCommand(
-                "See which shingles many documents share",
-                f"textsim boilerplate {name} --clusters",
-                "It changes nothing.",
-            ),
-            NextCommand(
-                "Leave their words out of all texts",
-                f"textsim rebuild {name} --boilerplate 0.01",
-                "It replaces the index: shingles that more than 1 % of the texts have no longer count. "
-                "In SQL, textsim.create_corpus takes boilerplate => 0.01 for a new corpus.",
-            ),
-        ]
 
 
 def _possible(keys: list[str]) -> list[str]:

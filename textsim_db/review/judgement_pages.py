@@ -6,12 +6,10 @@ import csv
 import io
 import json
 import tempfile
-from email.message import EmailMessage
-from email.parser import BytesHeaderParser
-from email.policy import HTTP
 from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,15 +18,9 @@ from textsim_db.errors import InputError, shown
 from textsim_db.files.judgement_files import FORMULAS, GUARDED, read_judgements
 from textsim_db.results import Judgement
 from textsim_db.review.pair_arrays import Pairs
-from textsim_db.review.site import ON_A_PAGE, Site, body_of, see, whole_number
+from textsim_db.review.site import ON_A_PAGE, Site, see, whole_number
 
-_MOST_FILE_BYTES = 20_000_000
-"""The bytes of a file of judgements."""
 _KINDS = (".csv", ".tsv", ".jsonl")
-_MOST_FIELDS = 10
-"""The fields of the form that are read; it has two."""
-_MOST_HEAD_BYTES = 10_000
-"""The bytes of the head of a field."""
 
 
 class JudgementPages:
@@ -79,14 +71,17 @@ class JudgementPages:
         return _file("".join(lines), "judgements.jsonl", "application/x-ndjson")
 
     async def take_in(self, request: Request) -> Response:
-        kind = request.headers.get("content-type", "")
-        body = await body_of(request, _MOST_FILE_BYTES)
-        return await run_in_threadpool(self._take_in, kind, body)
-
-    def _take_in(self, content_type: str, body: bytes) -> Response:
         self._site.check_writable()
-        fields = _form_fields(content_type, body)
-        name, data = fields.get("file", ("", b""))
+        async with request.form(max_files=1, max_fields=2) as form:
+            file = form.get("file")
+            if not isinstance(file, UploadFile):
+                raise HTTPException(400, "the form has no file")
+            data = await file.read()
+            return await run_in_threadpool(
+                self._take_in, file.filename or "", data, "replace" in form
+            )
+
+    def _take_in(self, name: str, data: bytes, replace: bool) -> Response:
         ending = Path(name).suffix.lower()
         if ending not in _KINDS:
             raise HTTPException(400, f"choose a file that ends in {', '.join(_KINDS)}")
@@ -100,7 +95,7 @@ class JudgementPages:
                 raise HTTPException(400, message) from error
         new = self._site.reviewed.judgement_store.judge_many(
             [judgement[:7] for judgement in given],
-            "replace" in fields,
+            replace,
             place_of=lambda i: given[i].place.rpartition("/")[2],
         )
         return see("judgements", imported=new)
@@ -110,29 +105,6 @@ class JudgementPages:
             (*judgement[:4], judgement.judged_at.isoformat(), *judgement[5:])
             for _, judgement in sorted(self._site.judging.all().items())
         ]
-
-
-def _form_fields(content_type: str, body: bytes) -> dict[str, tuple[str, bytes]]:
-    """Return the file name and the contents of each field of a form with files.
-
-    RFC 7578. A field is cut out as bytes: a reader of mail would also read fields inside of a field.
-    """
-    boundary = _header(f"Content-Type: {content_type}".encode("latin-1", "replace")).get_boundary()
-    if not content_type.startswith("multipart/form-data") or not boundary:
-        raise HTTPException(400, "the form has no file")
-    fields = {}
-    pieces = (b"\r\n" + body).split(f"\r\n--{boundary}".encode("latin-1", "replace"), _MOST_FIELDS)
-    for piece in pieces[1:]:
-        head, _, data = piece.partition(b"\r\n\r\n")
-        header = _header(head[:_MOST_HEAD_BYTES].lstrip())
-        name = header.get_param("name", header="content-disposition")
-        if isinstance(name, str):
-            fields[name] = header.get_filename() or "", data
-    return fields
-
-
-def _header(head: bytes) -> EmailMessage:
-    return BytesHeaderParser(policy=HTTP).parsebytes(head + b"\r\n\r\n")
 
 
 def _file(text: str, name: str, kind: str) -> Response:

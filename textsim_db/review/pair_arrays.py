@@ -147,15 +147,15 @@ class Pairs:
     def spread(self) -> Int64Array:
         """The numbers of the kept pairs so that the first of them are a fair sample.
 
-        In turn they are spread evenly over the pairs, and evenly over the hundredths of similarity: if
-        few pairs are similar, the second half finds them.
+        In turn they are random pairs, and a random pair of each hundredth of similarity: if few pairs
+        are similar, the second half finds them.
         """
-        by_similarity = np.argsort(self.links.similarity, kind="stable")
-        bins = bins_of(self.links.similarity[by_similarity])
-        occupied, starts, number = np.unique(bins, return_index=True, return_inverse=True)
-        turns = np.argsort(_bit_reversed(len(occupied)))[number]
-        over_bins = np.lexsort((turns, np.arange(len(bins)) - starts[number]))
-        return by_similarity[_in_turn(_bit_reversed(len(bins)), over_bins)]
+        numbers = np.random.default_rng(1).permutation(len(self.links.similarity))
+        bins = bins_of(self.links.similarity[numbers])
+        order = np.argsort(bins, kind="stable")
+        starts = np.searchsorted(bins[order], bins[order])
+        over_bins = order[np.argsort(np.arange(len(order)) - starts, kind="stable")]
+        return numbers[_in_turn(np.arange(len(numbers)), over_bins)]
 
     @cached_property
     def teaching(self) -> Int64Array:
@@ -237,16 +237,3 @@ def ranks_of(keys: list[str]) -> Int64Array:
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order))
     return ranks
-
-
-def _bit_reversed(count: int) -> Int64Array:
-    """Return the numbers below count in the order of their reversed bits, which spreads them.
-
-    Van der Corput, "Verteilungsfunktionen", 1935.
-    """
-    bits = max(count - 1, 1).bit_length()
-    numbers = np.arange(2**bits)
-    reverse = np.zeros_like(numbers)
-    for bit in range(bits):
-        reverse |= (numbers >> bit & 1) << (bits - 1 - bit)
-    return reverse[reverse < count]

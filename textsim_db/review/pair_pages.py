@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,7 +28,6 @@ from textsim_db.review.site import (
     Judgements,
     Site,
     finite,
-    form_of,
     fraction,
     see,
     two_keys,
@@ -284,12 +284,8 @@ class PairPages:
         return self._site.survey.siblings or all_pairs([], 0.0)
 
     async def judge(self, request: Request) -> Response:
-        form = await form_of(request)
-        return await run_in_threadpool(self._judge, request, form)
-
-    async def undo(self, request: Request) -> Response:
-        await form_of(request)
-        return await run_in_threadpool(self._undo, request)
+        async with request.form(max_files=0) as form:
+            return await run_in_threadpool(self._judge, request, form)
 
     def _list(self, pairs: Pairs, choice: Filter, judgements: Judgements) -> PairList:
         """Return the pairs of a choice; a cluster is that at the threshold in use."""
@@ -349,18 +345,18 @@ class PairPages:
                 return _query(choice, pair)
         return None
 
-    def _judge(self, request: Request, form: dict[str, str]) -> Response:
+    def _judge(self, request: Request, form: FormData) -> Response:
         site, pairs = self._site, self._site.survey.pairs
         site.check_writable()
         a, b = two_keys(request)
         try:
-            verdict = Verdict(form.get("verdict", ""))
+            verdict = Verdict(str(form.get("verdict")))
         except ValueError:
             raise HTTPException(400, "the form has no verdict") from None
         # A browser sends line breaks as CR and LF.
-        note = form.get("note", "").replace("\r\n", "\n") or None
+        note = str(form.get("note", "")).replace("\r\n", "\n") or None
         try:
-            site.judging.judge(a, b, verdict, note, form.get("seen", ""))
+            site.judging.judge(a, b, verdict, note, str(form.get("seen", "")))
         except JudgementExists as error:
             if pairs is None:
                 raise
@@ -373,7 +369,7 @@ class PairPages:
         after = None if pairs is None else self._to_judge(pairs, choice, a, b)
         return see("pair?" + (after or choice.query(a=a, b=b)))
 
-    def _undo(self, request: Request) -> Response:
+    def undo(self, request: Request) -> Response:
         self._site.check_writable()
         undone = self._site.judging.undo()
         choice = Filter.of_query(request.query_params)

@@ -281,23 +281,6 @@ class ReportDocuments:
         )
         return [NextCommand(purpose, shlex.join([*words, "-o", "unique.jsonl"]), effect)]
 
-    def template_commands(self) -> list[NextCommand]:
-        words = ["textsim", "index", "records", *self._inputs(), "--create"]
-        columns = self._records.columns
-        words += [] if columns.text == "text" else ["--text", columns.text]
-        return [
-            NextCommand(
-                "Index the records in a corpus",
-                shlex.join(words),
-                "textsim dedupe does not leave words out, but a corpus does.",
-            ),
-            NextCommand(
-                "Leave the words of shingles that many records share out",
-                "textsim rebuild records --boilerplate 0.01",
-                "Shingles that more than 1 % of the texts have no longer count.",
-            ),
-        ]
-
     def _inputs(self) -> list[str]:
         form = self._records.form._asdict().items()
         options = (

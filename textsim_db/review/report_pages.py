@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from textsim_db.dedupe.against_corpora import form_in
 from textsim_db.dedupe.removal_summary import (
     TENTHS,
     AnyDocument,
@@ -15,7 +16,6 @@ from textsim_db.dedupe.removal_summary import (
     tenth_of,
 )
 from textsim_db.dedupe.removals import Deduplication, Rule
-from textsim_db.dedupe.stored_matches import form_in
 from textsim_db.errors import shown
 from textsim_db.measures.explanation import Explanation, measure_rows, warning
 from textsim_db.measures.word_diff import ShownText
@@ -23,7 +23,7 @@ from textsim_db.review.rendering import render
 from textsim_db.review.side_by_side import begin_of, compare_texts
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.sketch_texts import tokens_without
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

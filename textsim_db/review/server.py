@@ -161,7 +161,6 @@ class Review:
             "/pair": pairs.pair,
             "/clusters": clusters.clusters,
             "/cluster": clusters.cluster,
-            "/inspection": clusters.inspection,
             "/precision": partial(precision_page, self._site),
             "/judgements": judgements.judgements,
         }
@@ -196,8 +195,7 @@ class Review:
 
     def _help(self, request: Request) -> Response:
         """Return what the words mean, and what to do about large clusters."""
-        commands = self._site.reviewed.template_commands()
-        return self._site.render("help.html", commands=commands)
+        return self._site.render("help.html")
 
     def _failed(self, request: Request, error: Exception) -> Response:
         if lacks_right(error):

@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -25,8 +25,6 @@ from textsim_db.review.survey import Reviewed, Survey
 from textsim_db.settings.named_values import VerdictName
 
 ON_A_PAGE = 25
-_MOST_FORM_BYTES = 64_000
-"""The bytes of a form; a note has up to 10,000."""
 _MOST_UNDONE = 1000
 """The judgements that can be taken back."""
 _MOST_CLUSTERINGS = 4
@@ -198,21 +196,6 @@ class Site:
     def check_writable(self) -> None:
         if self.read_only:
             raise HTTPException(403, "this review was started with --read-only")
-
-
-async def form_of(request: Request, most: int = _MOST_FORM_BYTES) -> dict[str, str]:
-    fields = parse_qs((await body_of(request, most)).decode(errors="replace"), True)
-    return {name: values[-1] for name, values in fields.items()}
-
-
-async def body_of(request: Request, most: int) -> bytes:
-    """Return the body of a request; raises HTTPException if it has more bytes than `most`."""
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
-            raise HTTPException(413, "the form is too long")
-    return body
 
 
 def two_keys(request: Request) -> tuple[str, str]:

@@ -35,6 +35,9 @@ class Ragged(NamedTuple):
     def of(self, document: int) -> npt.NDArray[Any]:
         return self.values[self.offsets[document] : self.offsets[document + 1]]
 
+    def arrays(self) -> list[npt.NDArray[Any]]:
+        return [self.of(document) for document in range(len(self.sizes))]
+
     def consecutive(self, documents: slice) -> Ragged:
         """Return consecutive documents; the slice has a start and a stop."""
         offsets = self.offsets[documents.start : documents.stop + 1]

@@ -30,7 +30,7 @@ from textsim_db.text.hashing import hash_bands
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import are_stop_words, are_stop_words_of_languages
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.tokens import leave_out, tokenize
 from textsim_db.text.utf8 import Tokens
 from textsim_db.text.word_places import WordPlaces, place_words

@@ -16,8 +16,14 @@ from pyspark.sql import (
 
 from textsim_db.errors import ConfigurationError, DocumentError, suggestion
 from textsim_db.results import Refusal
-from textsim_db.text.keys import MAX_KEY_BYTES, MAX_SCOPE_BYTES, stored_key, stored_scope
-from textsim_db.text.storable_text import MAX_BYTES, to_bytes
+from textsim_db.text.storable import (
+    MAX_BYTES,
+    MAX_KEY_BYTES,
+    MAX_SCOPE_BYTES,
+    stored_key,
+    stored_scope,
+    to_bytes,
+)
 
 _COMPARABLE = (
     T.NumericType,
@@ -27,13 +33,6 @@ _COMPARABLE = (
     T.TimestampType,
     T.TimestampNTZType,
 )
-
-
-class RankColumn(NamedTuple):
-    """Which document of a cluster stays: the one with the lowest value of a column, or the highest."""
-
-    column: str | Column | None = None
-    descending: bool = False
 
 
 class FrameColumns(NamedTuple):
@@ -87,11 +86,6 @@ def _rank_column(frame: DataFrame, rank: str | Column | None) -> Column:
         return F.lit(None).cast("int")
     if not isinstance(rank, str):
         return rank
-    if rank in ("first", "last") and rank not in frame.columns:
-        raise ConfigurationError(
-            f'rank is "{rank}", but a DataFrame has no first and last row; name a column that has the '
-            "order, such as a number or a time"
-        )
     _check_column(frame, "rank", rank, (T.DataType,))
     return F.col(quoted(rank))
 
@@ -99,14 +93,6 @@ def _rank_column(frame: DataFrame, rank: str | Column | None) -> Column:
 def _check_column(frame: DataFrame, option: str, name: str, types: tuple[Any, ...]) -> None:
     names = frame.columns
     there = [field for field in frame.schema.fields if field.name == name]
-    alike = [other for other in names if other.lower() == name.lower()]
-    is_case_sensitive = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-    if there and len(alike) > 1 and not is_case_sensitive:
-        both = " and ".join(f'"{other}"' for other in alike)
-        raise ConfigurationError(
-            f'{option}="{name}" names {len(alike)} columns of the DataFrame, {both}: Spark compares '
-            "names without case; rename all but one, or set spark.sql.caseSensitive to true"
-        )
     if len(there) != 1:
         count = f"{len(there)} columns" if there else "no column"
         shown = ", ".join(f'"{column}"' for column in names[:8]) + (", ..." if names[8:] else "")

@@ -21,7 +21,7 @@ from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import PAIR_SETTINGS, CorpusConfig, CorpusSettings
 from textsim_db.settings.named_values import LinkageName, check_linkage
 from textsim_db.spark import stage_3_results
-from textsim_db.spark.columns import FrameColumns, RankColumn
+from textsim_db.spark.columns import FrameColumns
 from textsim_db.spark.packed_rows import SCHEMA, from_arrow, unpack_numbers
 from textsim_db.spark.stage_1_buckets import MOST_NAMED, send_buckets, with_common
 from textsim_db.spark.stage_2_edges import (
@@ -108,9 +108,7 @@ class Candidates:
         The pairs are those of pairs(). The rows are those of Corpus.clusters(), in any order; the keys
         of a cluster are in order.
         """
-        return self._result(
-            stage_3_results.clusters, CLUSTER_COLUMNS, linkage, RankColumn(rank, descending)
-        )
+        return self._result(stage_3_results.clusters, CLUSTER_COLUMNS, linkage, rank, descending)
 
     def duplicates(
         self,
@@ -125,7 +123,7 @@ class Candidates:
         lowest key in C order. A document whose rank is null or NaN comes last.
         """
         return self._result(
-            stage_3_results.duplicates, DUPLICATE_COLUMNS, linkage, RankColumn(rank, descending)
+            stage_3_results.duplicates, DUPLICATE_COLUMNS, linkage, rank, descending
         )
 
     def dedupe(
@@ -172,15 +170,15 @@ class Candidates:
         function: Any,
         schema: str,
         linkage: LinkageName = "kept",
-        rank: RankColumn | None = None,
+        rank: str | Column | None = None,
+        descending: bool = False,
     ) -> DataFrame:
         """Return the results of a function over the texts of candidates, component by component."""
-        rank = rank or RankColumn()
         numbers, partitions, sizes = self._components
-        task = ResultTask(self.config, sizes, check_linkage(linkage), rank.descending)
+        task = ResultTask(self.config, sizes, check_linkage(linkage), descending)
         chosen = F.broadcast(self._local_frame(number=numbers, partition=partitions))
         return (
-            self._columns.numbered(self._frame, rank.column)
+            self._columns.numbered(self._frame, rank)
             .join(chosen, "number")
             .select("key", "text", "scope", "number", "partition", "rank")
             .repartitionById(max(1, len(sizes)), "partition")

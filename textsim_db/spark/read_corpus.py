@@ -24,15 +24,6 @@ from textsim_db.read.stored_documents import normal_forms
 from textsim_db.settings.check_values import check_count
 from textsim_db.spark.packed_rows import record_batch
 
-COUNT_STORED_DOCUMENTS: Final[LiteralString] = """
-/* textsim-db: count the documents of corpus {id} */ SELECT count(*) FROM {document}
-"""
-TAKE_NAME: Final[LiteralString] = """
-UPDATE textsim.corpus c SET name = %(name)s
-WHERE c.id = %(id)s
-    AND NOT EXISTS (SELECT FROM textsim.corpus o WHERE o.name = %(name)s AND o.id <> c.id)
-RETURNING c.id
-"""
 # A short statement for each page, so that no transaction stays open while Spark computes.
 PAGE_OF_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: read corpus {id} */

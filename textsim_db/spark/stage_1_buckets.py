@@ -165,6 +165,12 @@ START_CHARACTERS = 4_000
 """The characters of each text of the sample."""
 
 
+def sample_of(documents: DataFrame, *others: str) -> DataFrame:
+    """Return the key, the start of the text, and other columns of some documents."""
+    start = f"substring(text, 1, {START_CHARACTERS}) AS text"
+    return documents.limit(SAMPLE_DOCUMENTS).selectExpr("key", start, *others)
+
+
 def with_common(documents: DataFrame, config: CorpusConfig) -> CorpusConfig:
     """Return a configuration with the common shingles of rows (key, text, ...), if it learns any.
 
@@ -174,10 +180,8 @@ def with_common(documents: DataFrame, config: CorpusConfig) -> CorpusConfig:
     """
     if not learns(config):
         return config
-    sample = documents.limit(SAMPLE_DOCUMENTS).selectExpr(
-        "key", f"substring(text, 1, {START_CHARACTERS}) AS text"
-    )
-    batches = sample.toArrow().combine_chunks().to_batches(max_chunksize=5_000)
+    sample = sample_of(documents).toArrow()
+    batches = sample.combine_chunks().to_batches(max_chunksize=5_000)
     texts = (accept(batch, is_scoped=False).texts for batch in batches)
     tokens = (tokens_without(batch, config) for batch in texts if batch)
     return learn_common(tokens, config)

@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from textsim_db.base.numba_compiler import BoolArray, Int32Array, Int64Array
 from textsim_db.cluster.spanning_forest import join, roots
-from textsim_db.compare.packed_pairs import Members, left_of, right_of
-from textsim_db.compare.pair_counts import Listed, lists
+from textsim_db.compare.packed_pairs import Listed, Members, left_of, lists, right_of
 from textsim_db.errors import ConfigurationError
 from textsim_db.sketch.exact_prefix import MOST_SHARED
 from textsim_db.sketch.ragged import begins_run, offsets_of

@@ -50,11 +50,7 @@ def build(store: Store, waits: bool) -> int:
         limits = connection.execute(statements.LIMITS_OF_MATCHES, [corpus.id]).fetchone()
         threshold, most = limits or (corpus.config.threshold, 0)
         computed = _find(store, threshold, most)
-        for statement in (
-            statements.REMOVE_NODES,
-            statements.REMOVE_MATCHES,
-            statements.REMOVE_CROWDED,
-        ):
+        for statement in statements.REMOVE_NODES_AND_MATCHES:
             connection.execute(corpus.statement(statement))
         rows = zip(computed.documents.tolist(), computed.nodes.tolist(), strict=True)
         _copy(connection, corpus.statement(statements.COPY_NODES), ["int4", "int4"], rows)

@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 
 from textsim_db.db import cancellation
 from textsim_db.db.cancellation import LentConnections
-from textsim_db.db.engine import Connection, transaction
+from textsim_db.db.engine import transaction
 from textsim_db.db.time_limits import wait_at_most
 from textsim_db.errors import DatabaseError
 from textsim_db.sync import statements
@@ -36,8 +36,6 @@ GRACE_SECONDS = 5.0
 Less than the 10 s after which container runtimes follow SIGTERM by SIGKILL.
 """
 REPORT_SECONDS = 5.0
-SLOW_SECONDS = 30.0
-"""A step that takes longer is logged, and again whenever its time has doubled."""
 _STOP_SECONDS = 1.0
 _REPORT_PATIENCE = "1s"
 
@@ -59,7 +57,6 @@ class Watch:
         self._id = uuid.uuid4()
         self._ended = threading.Event()
         self._has_row = False
-        self._slow_seconds = SLOW_SECONDS
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -97,41 +94,15 @@ class Watch:
 
     def _report(self) -> None:
         """Store the progress; without a server, or on a full disk, the log must do."""
-        report = self._progress.report()
-        if report.step_began < SLOW_SECONDS:
-            self._slow_seconds = SLOW_SECONDS
-        elif report.step_began >= self._slow_seconds and self._progress.is_busy:
-            self._slow_seconds = report.step_began * 2
-            log.warning("the worker %s for %.0f s", report.step, report.step_began)
         parameters = {"id": self._id, "host": socket.gethostname(), "process": os.getpid()}
         parameters["faults"] = Jsonb(self._faults.report())
-        self._send(statements.REPORT_WORKER, parameters | report._asdict())
+        self._send(statements.REPORT_WORKER, parameters | self._progress.report()._asdict())
 
     def _send(self, statement: str, parameters: dict[str, object]) -> None:
         try:
             with transaction(self._engine) as connection:
                 wait_at_most(connection, _REPORT_PATIENCE)
-                if not self._has_row:
-                    _forget_ended_processes(connection)
                 connection.execute(statement.encode(), parameters)
             self._has_row = True
         except (psycopg.Error, DatabaseError) as error:
             log.debug("cannot report the progress: %s", error)
-
-
-def _forget_ended_processes(connection: Connection) -> None:
-    host = {"host": socket.gethostname()}
-    rows = connection.execute(statements.PROCESSES_OF_HOST, host).fetchall()
-    ended = [process for (process,) in rows if not _exists(process)]
-    if ended:
-        connection.execute(statements.FORGET_PROCESSES, {**host, "processes": ended})
-
-
-def _exists(process: int) -> bool:
-    try:
-        os.kill(process, 0)  # signal 0 is not sent
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # it belongs to another user
-        return True
-    return True

@@ -60,7 +60,7 @@ SELECT indexed, pending, oldest_pending, failed, is_estimate, problems, as_text,
 FROM textsim.status(%s)
 """
 SCOPES: Final[LiteralString] = """
-/* textsim-db: scopes of a corpus */ SELECT scope, indexed, as_text FROM textsim.scopes(%s, %s)
+/* textsim-db: scopes of a corpus */ SELECT scope, indexed, as_text FROM textsim._scopes(%s, %s)
 """
 METRICS: Final[LiteralString] = """
 /* textsim-db: metrics */
@@ -236,10 +236,6 @@ SET reported_at = excluded.reported_at, claimed_at = excluded.claimed_at,
     clustered = excluded.clustered, retries = excluded.retries, faults = excluded.faults
 """
 FORGET_WORKER: Final[LiteralString] = "DELETE FROM textsim.worker WHERE id = %(id)s"
-PROCESSES_OF_HOST: Final[LiteralString] = "SELECT process FROM textsim.worker WHERE host = %(host)s"
-FORGET_PROCESSES: Final[LiteralString] = (
-    "DELETE FROM textsim.worker WHERE host = %(host)s AND process = ANY (%(processes)s::integer[])"
-)
 WORKERS: Final[LiteralString] = """
 SELECT w.host, w.process, extract(epoch FROM n.now - w.reported_at)::float8,
     extract(epoch FROM n.now - w.claimed_at)::float8, extract(epoch FROM n.now - w.wrote_at)::float8,
@@ -273,7 +269,7 @@ TRACK: Final[LiteralString] = (
 )
 UNTRACK: Final[LiteralString] = "/* textsim-db: untrack a corpus */ SELECT textsim.untrack(%s)"
 UPDATE_CLUSTERS: Final[LiteralString] = """
-/* textsim-db: update clusters */ SELECT textsim._update_clusters(%s, %s, %s)
+/* textsim-db: update clusters */ SELECT textsim._update_clusters(%s, %s)
 """
 LOCK_CLUSTERS: Final[LiteralString] = "SELECT textsim._lock_clusters(%s, %s)"
 LIMITS_OF_MATCHES: Final[LiteralString] = (
@@ -295,9 +291,11 @@ IDS_TO_CLUSTER: Final[LiteralString] = """
 /* textsim-db: documents of corpus {id} to cluster */
 SELECT d.id FROM {document} d WHERE d.shingle_count > 0{alive} ORDER BY d.id
 """
-REMOVE_NODES: Final[LiteralString] = "DELETE FROM textsim.node_{id}"
-REMOVE_MATCHES: Final[LiteralString] = "DELETE FROM textsim.match_{id}"
-REMOVE_CROWDED: Final[LiteralString] = "DELETE FROM textsim.crowded_{id}"
+REMOVE_NODES_AND_MATCHES: Final[tuple[LiteralString, ...]] = (
+    "DELETE FROM textsim.node_{id}",
+    "DELETE FROM textsim.match_{id}",
+    "DELETE FROM textsim.crowded_{id}",
+)
 COPY_NODES: Final[LiteralString] = (
     "COPY textsim.node_{id} (document_id, node) FROM STDIN (FORMAT BINARY)"
 )
@@ -395,17 +393,6 @@ WHERE t.keep_events IS NOT NULL
 REMOVE_OLD_EVENTS: Final[LiteralString] = """
 /* textsim-db: remove old events of clusters */ SELECT textsim._remove_old_events(%s)
 """
-FIRST_CLUSTER_ENTRY: Final[LiteralString] = """
-SELECT p.id, pg_catalog.cardinality(p.document_ids)
-FROM textsim.pending p JOIN textsim.corpus c ON c.id = p.corpus_id
-WHERE p.kind = 'cluster' AND c.name = %s ORDER BY p.corpus_id, p.id LIMIT 1
-"""
-SPLIT_CLUSTER_ENTRY: Final[LiteralString] = """
-WITH gone AS (DELETE FROM textsim.pending p WHERE p.id = %s RETURNING p.*)
-INSERT INTO textsim.pending (kind, corpus_id, document_ids, created_at, tries)
-SELECT g.kind, g.corpus_id, ARRAY[d], g.created_at, g.tries
-FROM gone g CROSS JOIN LATERAL pg_catalog.unnest(g.document_ids) d
-"""
 CLUSTER_EVENTS: Final[LiteralString] = """
 /* textsim-db: events of clusters */
 SELECT e.id, e.at, e.what, e.cluster, e.key, e.other FROM textsim.cluster_events(%s, %s) e
@@ -417,7 +404,7 @@ ORDER BY m.cluster, m.key COLLATE "C"
 """
 MEMBERS_OF: Final[LiteralString] = """
 /* textsim-db: members of one cluster */
-SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim.members_of(%s, %s) m
+SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim.members(%s, %s) m
 ORDER BY m.key COLLATE "C"
 """
 

@@ -9,20 +9,19 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, LiteralString
 
-import psycopg
 from psycopg import errors as pg
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.engine import configuration_errors, read_rows, transaction
-from textsim_db.db.retries import PASSING, Attempts
+from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.errors import CorpusNotFound
 from textsim_db.files.arrow_results import ResultColumns, columns_of
 from textsim_db.results import ClusterEvent, Member
 from textsim_db.settings.named_values import Linkage
 from textsim_db.sync import statements
-from textsim_db.sync.step_faults import StepFaults, concerns_corpus, step_of_corpus
+from textsim_db.sync.step_faults import StepFaults, step_of_corpus
 from textsim_db.write.remove_documents import expire_some
 from textsim_db.write.statements import EXPIRING_CORPORA, REPLACED_CORPORA
 from textsim_db.write.temporary_corpora import drop_abandoned
@@ -73,12 +72,12 @@ def update(store: Store) -> int:
     return updated
 
 
-def update_some(engine: Engine, name: str, waits: bool, entry: int | None = None) -> int:
-    """Process some thousand documents, or one entry; return 0 if another session does."""
+def update_some(engine: Engine, name: str, waits: bool) -> int:
+    """Process some thousand documents; return 0 if another session does."""
     updated = 0
     for attempt in Attempts():
         with attempt, transaction(engine) as connection:
-            row = connection.execute(statements.UPDATE_CLUSTERS, [name, waits, entry]).fetchone()
+            row = connection.execute(statements.UPDATE_CLUSTERS, [name, waits]).fetchone()
             updated = 0 if row is None else int(row[0])
     return updated
 
@@ -119,8 +118,6 @@ class OutdatedClusters:
         self._dictionaries = dictionaries
         self._due_at = float("-inf")
         self._events_due_at = float("-inf")
-        self._failing: set[str] = set()
-        """The corpora with an entry that cannot be processed, whose entries are processed one by one."""
 
     @property
     def is_due(self) -> bool:
@@ -156,30 +153,8 @@ class OutdatedClusters:
             step = step_of_corpus("clusters", id_, name, "are not updated")
             if self._faults.is_due(step):
                 with self._faults.attempt(step), suppress(*_PASSED_OVER, CorpusNotFound):
-                    updated += self._update(name, waiting)
+                    updated += self._build(name, waiting) or update_some(self._engine, name, False)
         return updated
-
-    def _update(self, name: str, waiting: int) -> int:
-        """Update the clusters of a corpus; entry by entry, if one cannot be processed."""
-        if name not in self._failing:
-            try:
-                return self._build(name, waiting) or update_some(self._engine, name, waits=False)
-            except psycopg.Error as error:
-                if not self._is_of_entries(error):
-                    raise
-                self._failing.add(name)
-        rows = read_rows(self._engine, statements.FIRST_CLUSTER_ENTRY, [name])
-        if not rows:
-            self._failing.discard(name)
-            return 0
-        ((entry, size),) = rows
-        try:
-            return update_some(self._engine, name, waits=False, entry=entry)
-        except psycopg.Error as error:
-            if not self._is_of_entries(error):
-                raise
-            self._set_aside(name, entry, size, str(error.diag.message_primary or error))
-            return 1
 
     def _build(self, name: str, waiting: int) -> int:
         from textsim_db.sync import build_clusters
@@ -188,24 +163,6 @@ class OutdatedClusters:
             return 0
         store = Store(self._engine, self._dictionaries, stored_corpus.load(self._engine, name))
         return build_clusters.build(store, waits=False)
-
-    def _set_aside(self, name: str, entry: int, size: int, reason: str) -> None:
-        """Let the entry of a document fail; split an entry of several, to find the document."""
-        with transaction(self._engine) as connection:
-            if size > 1:
-                connection.execute(statements.SPLIT_CLUSTER_ENTRY, [entry])
-                return
-            error = f"its cluster cannot be updated: {reason}"
-            connection.execute(statements.FAIL_ENTRY, [error, entry])
-        fields = {"corpus": name, "reason": reason}
-        log.warning("corpus %s: set aside a changed document: %s", name, reason, extra=fields)
-
-    def _is_of_entries(self, error: psycopg.Error) -> bool:
-        """Return whether the entries cause the error, and not the server or somebody who cancels."""
-        is_of_others = isinstance(error, (*PASSING, *_PASSED_OVER))
-        return isinstance(error, pg.OutOfMemory) or not (
-            is_of_others or concerns_corpus(self._engine, error)
-        )
 
 
 REPLACED_SECONDS = 60.0

@@ -44,7 +44,13 @@ from textsim_db.sync.pieces import Piece
 from textsim_db.sync.report_worker import Watch
 from textsim_db.sync.step_faults import StepFaults
 from textsim_db.sync.upkeep import ExpiredDocuments, OutdatedClusters, ReplacedCorpora
-from textsim_db.sync.worker_state import SOON_SECONDS, Progress, Stop, WorkerSettings, WorkReport
+from textsim_db.sync.worker_state import (
+    SOON_SECONDS,
+    Progress,
+    Stop,
+    WorkerSettings,
+    WorkReport,
+)
 from textsim_db.write.vacuum_loads import settle
 
 if TYPE_CHECKING:
@@ -77,16 +83,10 @@ class Worker:
         self._faults = StepFaults(engine)
         self._added: Counter[Store] = Counter()
         # The caller of attach() waits for the rows of one table only.
-        is_for_all = self._settings.only_source is None
-        self._expired = (
-            ExpiredDocuments(engine, self._faults, self._settings.expire_after)
-            if is_for_all
-            else None
-        )
-        self._outdated = (
-            OutdatedClusters(engine, dictionaries, self._faults) if is_for_all else None
-        )
-        self._replaced = ReplacedCorpora(engine, self._faults) if is_for_all else None
+        self._is_for_all = self._settings.only_source is None
+        self._expired = ExpiredDocuments(engine, self._faults, self._settings.expire_after)
+        self._outdated = OutdatedClusters(engine, dictionaries, self._faults)
+        self._replaced = ReplacedCorpora(engine, self._faults)
         self._sources = WorkerSources(
             engine, dictionaries, self._settings.only_source, self._faults
         )
@@ -194,7 +194,7 @@ class Worker:
             self._stop.wait(SOON_SECONDS)
         self._drop_replaced(is_last=True)
         self._faults.report_unsettled()
-        if self._settings.only_source is None and not self._stop.is_set():
+        if self._may_keep_up():
             self.left_to_others = warn_leased(self._engine)
 
     def _apply_all(
@@ -272,13 +272,16 @@ class Worker:
         with self._progress.step("reads changed rows"):
             return resolve_piece(piece)
 
+    def _may_keep_up(self) -> bool:
+        return self._is_for_all and not self._stop.is_set()
+
     def _drop_replaced(self, is_last: bool = False) -> None:
-        if self._replaced is not None and not self._stop.is_set():
+        if self._may_keep_up():
             with self._progress.step("drops replaced tables"):
                 self._replaced.drop(is_last)
 
     def _expire(self, is_last: bool = False) -> int:
-        if self._expired is None or self._stop.is_set() or not (is_last or self._expired.is_due):
+        if not (self._may_keep_up() and (is_last or self._expired.is_due)):
             return 0
         with self._progress.step("removes expired documents"):
             removed = self._expired.remove_some()
@@ -286,7 +289,7 @@ class Worker:
         return removed
 
     def _update_clusters(self, is_last: bool = False) -> int:
-        if self._outdated is None or self._stop.is_set() or not (is_last or self._outdated.is_due):
+        if not (self._may_keep_up() and (is_last or self._outdated.is_due)):
             return 0
         with self._progress.step("updates clusters"):
             updated = self._outdated.update_some()

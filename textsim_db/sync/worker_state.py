@@ -145,10 +145,6 @@ class Progress:
                 del self._steps[number]
                 self._idle_since = time.monotonic()
 
-    @property
-    def is_busy(self) -> bool:
-        return bool(self._steps)
-
     def wrote(self, changes: ChangeReport) -> None:
         self._wrote_at = time.monotonic()
         self._written += changes.written

@@ -11,7 +11,10 @@ from textsim_db.settings.named_values import Guard, GuardRules
 from textsim_db.text.distinctions import (
     AFTER_N,
     AFTER_NE,
+    CLITICS,
     ENDS_OF_NE,
+    FILLERS,
+    HOSTS,
     LONGEST_PHRASE,
     MOST_WORDS_INSIDE,
     NEGATION_PHRASES,
@@ -20,7 +23,6 @@ from textsim_db.text.distinctions import (
     WORDS_OF_PHRASES,
     has_digit,
 )
-from textsim_db.text.fillers import CLITICS, FILLERS, HOSTS
 
 ORDINALS = ("st", "nd", "rd", "th", "e", "er", "ère", "ème", "ste", "de")
 """Endings of ordinal numbers; without them "26th" and "26e" are the number 26."""

@@ -24,14 +24,16 @@ from textsim_db.settings.named_values import Guard, GuardRules
 from textsim_db.text.distinctions import (
     AFTER_N,
     AFTER_NE,
+    CLITICS,
     ENDS_OF_NE,
+    FILLERS,
+    HOSTS,
     LONGEST_PHRASE,
     MOST_WORDS_INSIDE,
     NEGATION_PHRASES,
     NEGATION_SYLLABLES,
     NEGATIONS,
 )
-from textsim_db.text.fillers import CLITICS, FILLERS, HOSTS
 from textsim_db.text.guard_lines import ORDINALS, UNITS
 from textsim_db.text.hashing import PADDING, hash_span
 from textsim_db.text.nfkc import zero_bytes

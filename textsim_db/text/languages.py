@@ -26,7 +26,7 @@ from textsim_db.base.numba_compiler import (
 from textsim_db.errors import ConfigurationError, install_extra
 from textsim_db.settings.check_values import items_in_order
 from textsim_db.text.nfkc import SPACE
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.tokens import tokenize
 from textsim_db.text.utf8 import Tokens, concatenate
 

@@ -36,7 +36,7 @@ from textsim_db.text.hashing import (
     seeded,
 )
 from textsim_db.text.nfkc import SPACE, SPACELESS, Tables, is_ascii, tables
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.tokens import tokenize
 from textsim_db.text.utf8 import Tokens, Utf8, copy_span, decode, same_spans
 

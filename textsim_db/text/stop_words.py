@@ -21,7 +21,7 @@ from textsim_db.settings.check_values import several_items
 from textsim_db.settings.corpus_settings import AUTO, CorpusConfig, CorpusSettings, WordsByLanguage
 from textsim_db.settings.named_values import GuardRules, check_guards, listed
 from textsim_db.text.guard_lines import is_counted
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.tokens import tokenize
 from textsim_db.text.utf8 import Tokens, WordTable, number_of_span, word_table
 

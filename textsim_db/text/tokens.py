@@ -29,7 +29,7 @@ from textsim_db.base.numba_compiler import (
 from textsim_db.text.hashing import PADDING, hash_span
 from textsim_db.text.nfkc import SPACE, Tables, normalize, tables
 from textsim_db.text.split_words import is_plain, split_ascii, split_text, take_symbols
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.utf8 import Places, Tokens, Utf8, check_batch_size, concatenate, copy_span
 
 

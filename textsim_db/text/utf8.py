@@ -22,7 +22,7 @@ from textsim_db.text.hashing import (
     is_taken,
     number_at,
 )
-from textsim_db.text.storable_text import MAX_BYTES
+from textsim_db.text.storable import MAX_BYTES
 
 MAX_BATCH_BYTES = 2**30 - 16
 """Bytes of the largest batch: normal forms may be twice as long, and their spans are int32."""

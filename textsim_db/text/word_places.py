@@ -36,7 +36,7 @@ from textsim_db.text.nfkc import (
     prepare_pieces,
     tables,
 )
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.tokens import split_with_places
 from textsim_db.text.utf8 import Tokens, Utf8, concatenate, same_spans
 

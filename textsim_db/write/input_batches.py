@@ -18,7 +18,7 @@ from textsim_db.files.read_frame import (
     joined,
 )
 from textsim_db.settings.check_values import several_items
-from textsim_db.text.keys import Key, Scope
+from textsim_db.text.storable import Key, Scope
 
 _BYTES = bytes | bytearray | memoryview
 

@@ -38,7 +38,7 @@ from textsim_db.db.stored_corpus import build_band_index, drop_band_index
 from textsim_db.errors import DocumentError
 from textsim_db.results import AddReport, Answer, Outcome, Twin
 from textsim_db.text.hashing import SPREAD, HashTable, enter, find, is_taken, table_of, with_room
-from textsim_db.text.keys import Key
+from textsim_db.text.storable import Key
 from textsim_db.write import statements, write_batch
 from textsim_db.write.input_batches import in_batches
 from textsim_db.write.prepare_batches import (

@@ -29,9 +29,15 @@ from textsim_db.sketch.sketch_texts import (
     tokens_without,
 )
 from textsim_db.text.hashing import parts_of_scopes
-from textsim_db.text.keys import MAX_KEY_BYTES, possible_key, stored_key, stored_scope
 from textsim_db.text.nfkc import normalize
-from textsim_db.text.storable_text import is_null, to_bytes
+from textsim_db.text.storable import (
+    MAX_KEY_BYTES,
+    is_null,
+    possible_key,
+    stored_key,
+    stored_scope,
+    to_bytes,
+)
 from textsim_db.text.tokens import tokenize_joined
 from textsim_db.text.utf8 import Tokens, Utf8, check_batch_size, concatenate, encode_all
 from textsim_db.write.input_batches import in_batches, length_of

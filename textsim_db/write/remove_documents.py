@@ -17,7 +17,7 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import CorpusBusy, CorpusChanged
 from textsim_db.results import ForgetReport
-from textsim_db.text.keys import possible_keys
+from textsim_db.text.storable import possible_keys
 from textsim_db.write import statements
 from textsim_db.write.input_batches import BATCH_DOCUMENTS
 

@@ -99,11 +99,9 @@ LOCK_UNIQUE: Final[LiteralString] = """
 # The same checks as in textsim.attach().
 SOURCE_FAULTS: Final[LiteralString] = """
 SELECT s.relation::regclass::text, coalesce(
-    textsim._mode_fault(new, s.mode, 'refuse'),
+    textsim._unfit(new, s.relation, s.mode, s.key_columns, s.scope_column),
     CASE WHEN new.is_unique THEN textsim._unlogged_fault(s.relation) END,
-    CASE WHEN new.is_unique
-        THEN textsim._unique_table_fault(s.relation, s.key_columns, s.scope_column) END,
-    CASE WHEN new.is_unique THEN textsim._hidden_rows_fault(s.relation) END)
+    textsim._hidden_rows_fault(new, s.relation))
 FROM textsim.source s, textsim.corpus new
 WHERE s.corpus_id = %s AND new.id = %s AND s.active
     AND EXISTS (SELECT FROM pg_catalog.pg_class r WHERE r.oid = s.relation)

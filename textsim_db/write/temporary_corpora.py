@@ -12,7 +12,7 @@ import psycopg
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.engine import autocommit
-from textsim_db.errors import ConfigurationError, CorpusBusy, TextsimError
+from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.write import statements
 
 if TYPE_CHECKING:
@@ -38,18 +38,13 @@ def check_not_reserved(name: object) -> None:
 
 
 @contextmanager
-def temporary_name(engine: Engine, digits: str | None = None) -> Iterator[str]:
+def temporary_name(engine: Engine) -> Iterator[str]:
     """Lend a name for a temporary corpus, held by an advisory lock on a connection of its own.
 
-    Then drops the temporary corpora of processes that have died. digits: 16 hexadecimal digits of the
-    name. A process that asks for the digits of a dead process can go on with its corpus. Raises
-    CorpusBusy while another session holds the name.
+    Then drops the temporary corpora of processes that have died.
     """
-    with locked(engine, PREFIX + (digits or secrets.token_hex(8))) as name:
-        if name is None:
-            raise CorpusBusy(
-                "another session loads the same documents; try again when it has finished"
-            )
+    with locked(engine, PREFIX + secrets.token_hex(8)) as name:
+        assert name is not None  # nobody else knows it
         for other in stored_corpus.names(engine):
             if is_temporary(other):
                 with suppress(TextsimError):

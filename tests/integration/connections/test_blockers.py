@@ -66,9 +66,8 @@ def test_a_prepared_transaction_that_blocks_is_named(
     try:
         assert f'transaction "{name}" of role' in textsim("doctor").stdout.replace("\n", " ")
         with waiting_writer(database_url, connection) as pid:
-            parts = (f"session {pid} has waited", f"ROLLBACK PREPARED {quoted(name)}")
+            parts = (f"session {pid} has waited", "for a prepared transaction")
             wait_for(lambda: named_problems(connection, *parts))
-            assert quoted(name) in textsim("status", "c", status=1).stderr
             assert f"session {pid}" in textsim("doctor", status=1).stdout
     finally:
         connection.execute(f"ROLLBACK PREPARED {quoted(name)}".encode())

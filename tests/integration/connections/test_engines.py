@@ -175,24 +175,6 @@ def test_an_exhausted_pool_is_reported(database_url: str) -> None:
             db.corpora()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"row_factory": dict_row},
-        {"cursor_factory": psycopg.RawCursor},
-        {"client_encoding": "SQL_ASCII"},
-    ],
-)
-def test_connections_that_sqlalchemy_cannot_read_are_refused(
-    database_url: str, arguments: dict[str, Any]
-) -> None:
-    with (
-        engine_of(database_url, connect_args=arguments) as engine,
-        pytest.raises(ts.ConfigurationError, match="from its connect_args"),
-    ):
-        ts.connect(engine)
-
-
 def test_connections_return_to_the_pool_unchanged(database_url: str) -> None:
     # A call that would use a second connection waits for the pool, and then does without.
     options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 0.1}

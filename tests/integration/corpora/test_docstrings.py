@@ -12,7 +12,7 @@ import pytest
 import textsim_db.measures
 from textsim_db import corpus
 from textsim_db.aio import async_database, threads
-from textsim_db.dedupe import dedupe_frame, split_texts
+from textsim_db.dedupe import compare_texts, dedupe_frame
 
 MODULES = [
     corpus,
@@ -20,7 +20,7 @@ MODULES = [
         import_module(found.name)
         for found in pkgutil.iter_modules(corpus.__path__, "textsim_db.corpus.")
     ),
-    *(dedupe_frame, split_texts, async_database, threads),
+    *(compare_texts, dedupe_frame, async_database, threads),
 ]
 EXAMPLES = [
     example
@@ -56,7 +56,7 @@ PURE_MODULES = [
     "textsim_db.measures.explanation",
     "textsim_db.settings.named_values",
     "textsim_db.settings.choose_bands",
-    "textsim_db.text.storable_text",
+    "textsim_db.text.storable",
     "textsim_db.sketch.cost_of_bands",
     "textsim_db.text.shingles",
     "textsim_db.text.tokens",

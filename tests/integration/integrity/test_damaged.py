@@ -66,7 +66,6 @@ def calls(corpus: ts.Corpus) -> Iterator[Callable[[], object]]:
     yield lambda: list(corpus.duplicates())
     yield lambda: corpus.measure_recall(sample=20)
     yield lambda: corpus.statistics()
-    yield lambda: corpus.idf_weights()
     yield lambda: corpus.explain("k0", "k1")
     yield lambda: corpus.status()
     yield lambda: corpus.add("k2", "a text in the place of another")

@@ -21,7 +21,7 @@ from tests.support.commands import Textsim
 from tests.support.sampling import sample
 from textsim_db.cluster import loaded_documents
 from textsim_db.cluster.keep_rule import Preference
-from textsim_db.dedupe.judged_records import JudgedKeys
+from textsim_db.dedupe.against_corpora import JudgedKeys
 from textsim_db.dedupe.removals import Document, Rule, deduplicate
 from textsim_db.results import Cluster
 from textsim_db.settings.named_values import Linkage

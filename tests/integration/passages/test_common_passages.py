@@ -14,7 +14,6 @@ from tests.support.connections import Connection
 from tests.support.passages import (
     HEADER,
     QUOTATION,
-    common_in_sql,
     create_corpus,
     in_sql,
     places,
@@ -42,8 +41,6 @@ def test_a_run_of_many_documents_is_named_and_not_followed(
     assert run.in_text >= 1
     assert run.in_text + run.words <= 11
     assert corpus.passages(text, max_documents=20).common == []
-    assert common_in_sql(connection, text, 10) == [run]
-    assert common_in_sql(connection, text, 20) == common_in_sql(connection, text) == []
     for limit in (10, 20):
         (record,) = corpus.contamination([("q", text)], max_documents=limit)
         alone = corpus.passages(text, max_documents=limit)
@@ -91,7 +88,6 @@ def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Conn
     found = corpus.passages(f"Before. {HEADER}, after")
     assert found == []
     assert found.common == [CommonRun(10, 1, 1024)]
-    assert common_in_sql(connection, f"Before. {HEADER}, after") == found.common
     (record,) = corpus.contamination([("q", f"Before. {HEADER}, after")])
     assert record == ("q", 12, 0.0, [], [], found.common)
     assert in_sql(connection, f"Before. {HEADER}, after") == []
@@ -160,10 +156,9 @@ def test_a_scope_does_not_hide_the_passages_of_another(
     corpus.add("own", HEADER, scope="small")
     found = corpus.passages(HEADER, scope="small")
     assert places(found) == in_sql(connection, HEADER, None, None, "small") == [("own", 10, 0, 0)]
-    assert found.common == common_in_sql(connection, HEADER, scope="small") == []
+    assert found.common == []
     assert len(corpus.passages(HEADER, scope="large")) == 1200
     of_many = corpus.passages(HEADER, scope="large", max_documents=1000).common
-    assert of_many == common_in_sql(connection, HEADER, 1000, "large")
     assert [run.documents for run in of_many] == [1200]
     assert corpus.check() == []
 
@@ -178,7 +173,6 @@ def test_documents_of_another_scope_and_expired_ones_are_not_counted(
     corpus.add_many((f"few {n}", f"{HEADER} and y{n} z{n}", few) for n in range(5))
     connection.execute("UPDATE textsim.document_1 SET expires_at = now() WHERE key >= 'few 2'")
     search = "SELECT key FROM textsim.passages('c', %s, scope => %s, max_documents => %s)"
-    runs = "SELECT documents FROM textsim.common_runs('c', %s, %s, %s)"
     pairs = "SELECT a, b FROM textsim.shared_passages('c', max_documents => 10)"
     for limit, keys, counted in ((2, ["few 0", "few 1"], []), (1, [], [2])):
         found = corpus.passages(HEADER, scope=few, max_documents=limit)
@@ -186,7 +180,6 @@ def test_documents_of_another_scope_and_expired_ones_are_not_counted(
         assert [run.documents for run in found.common] == counted
         rows = connection.execute(search, [HEADER, few, limit]).fetchall()
         assert sorted(key for (key,) in rows) == keys
-        assert [n for (n,) in connection.execute(runs, [HEADER, few, limit])] == counted
         ((record,),) = [corpus.contamination([("q", HEADER)], max_documents=limit, scope=few)]
         assert record.documents == keys
     (run,) = corpus.passages(HEADER, scope=crowd, max_documents=10).common
@@ -253,9 +246,7 @@ def test_classes_do_not_change_what_is_found(
         assert found == plain.passages(text)
         assert places(found) == in_sql(connection, text)
         few = rng.randrange(1, 30)
-        common_runs = learned.passages(text, max_documents=few).common
-        assert common_in_sql(connection, text, few) == common_runs
-        runs += len(common_runs)
+        runs += len(learned.passages(text, max_documents=few).common)
     assert runs > 10
     assert learned.check() == plain.check() == []
 

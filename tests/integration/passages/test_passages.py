@@ -280,7 +280,7 @@ def test_wrong_arguments_are_refused(db: ts.Database, connection: Connection) ->
         (
             "max_documents is 0",
             lambda: words.passages("a text", max_documents=0),
-            "SELECT * FROM textsim.common_runs('c', 'a text', NULL, 0)",
+            "SELECT * FROM textsim.passages('c', 'a text', max_documents => 0)",
         ),
     ]
     for message, in_python, statement in cases:

@@ -279,7 +279,7 @@ def test_answers_and_messages_tell_nothing_of_another_scope(
     statements = [
         *(
             f"SELECT * FROM textsim.{function}('c', '{TEXT}', scope => 'mine')"
-            for function in ("matches", "candidates", "passages", "common_runs")
+            for function in ("matches", "candidates", "passages")
         ),
         f"SELECT * FROM textsim.nearest('c', '{TEXT}', scope => 'mine')",
         *(
@@ -291,8 +291,7 @@ def test_answers_and_messages_tell_nothing_of_another_scope(
             for function in (
                 "neighbours",
                 "passages_of",
-                "members_of",
-                "cluster_of",
+                "members",
             )
         ),
         # A key is unique in the corpus, so the document of that key moves.

@@ -21,7 +21,7 @@ from textsim_db.sketch import sketch_texts
 from textsim_db.text import languages
 from textsim_db.text.languages import READ_BYTES, UNDETERMINED, identify
 from textsim_db.text.stop_words import stop_words, stop_words_by_language
-from textsim_db.text.storable_text import to_bytes
+from textsim_db.text.storable import to_bytes
 from textsim_db.text.tokens import normal_form, tokenize
 
 TEXTS = {

@@ -17,7 +17,7 @@ from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.truth import brute_force
-from textsim_db.measures import document_frequencies, idf_weights, jaccard, shingles, words
+from textsim_db.measures import document_frequencies, jaccard, shingles, words
 from textsim_db.read import corpus_statistics
 from textsim_db.read.measure_recall import distribution
 from textsim_db.sketch import sketch_texts
@@ -59,9 +59,10 @@ def test_statistics_equal_plain_counts(
         assert word.documents == sum(word.word in document for document in words_of_documents)
     assert statistics.lengths[0] == 0
     assert statistics.lengths[100] == max(map(len, words_of_documents))
-    weights = corpus.idf_weights()
-    frequencies = document_frequencies(words_of_documents)
-    assert weights == idf_weights(frequencies, len(words_of_documents))
+    every_word = corpus.statistics(words=len(counts), sample=0).frequent
+    assert {each.word: each.documents for each in every_word} == document_frequencies(
+        words_of_documents
+    )
     similarities = [
         jaccard(shingles(text, shingle), shingles(texts[candidate.key], shingle))
         for key, text in texts.items()
@@ -96,7 +97,6 @@ def test_statistics_of_an_empty_corpus_are_zero(db: ts.Database) -> None:
         corpus.add_many(texts)
         statistics = corpus.statistics()
         assert (statistics.documents, statistics.words, statistics.vocabulary) == (len(texts), 0, 0)
-        assert corpus.idf_weights() == {}
         assert (statistics.frequent, statistics.buckets, sum(statistics.similarities)) == (
             [],
             [],

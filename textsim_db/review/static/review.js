@@ -53,16 +53,6 @@ if (handle) {
   });
 }
 
-const inspect = document.querySelector("#inspect");
-if (inspect) {
-  inspect.addEventListener("click", (event) => {
-    event.preventDefault();
-    const result = document.querySelector("#inspection");
-    result.textContent = "Looking …";
-    load(result, inspect.dataset.inspection);
-  });
-}
-
 const progress = document.querySelector("#progress");
 if (progress) {
   const look = async () => {
