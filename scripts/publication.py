@@ -1,4 +1,4 @@
-"""What registries ask for beside the packages: an SBOM, server.json, META.json, and a recipe for conda.
+"""Write the files that registries need: an SBOM, server.json, META.json, and a recipe for conda.
 
 All facts come from pyproject.toml. The project has no public address yet, so OWNER stands in its place,
 and missing() says what to add.
