@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,13 +19,16 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def textsim_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def textsim_server() -> Iterator[str]:
     """Return the address of a server to create databases on; an embedded one that ends with the run."""
     from textsim_db.db import embedded_server
 
-    folder = tmp_path_factory.mktemp("textsim")
-    yield embedded_server.start(folder)
-    embedded_server.stop(folder)
+    # The user root starts the server as another user, who may not enter the folders of pytest.
+    with TemporaryDirectory(prefix="textsim-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield embedded_server.start(folder)
+        embedded_server.stop(folder)
 
 
 @pytest.fixture(scope="session")

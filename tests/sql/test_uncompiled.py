@@ -67,6 +67,7 @@ def test_much_to_do_and_much_that_was_done_compile_a_kernel(tmp_path: Path) -> N
     run(tmp_path / "cache", str(program))
 
 
+@pytest.mark.more
 def test_python_returns_what_compiled_kernels_return(tmp_path: Path, seed: int) -> None:
     expected = "\n".join(results(seed))
     assert run(tmp_path, "-m", "tests.support.uncompiled", str(seed)) == f"{expected}\n"

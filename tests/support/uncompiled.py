@@ -25,7 +25,7 @@ from textsim_db.cli import warm
 from textsim_db.settings.named_values import Linkage
 from textsim_db.text.tokens import words
 
-TEXTS = 40
+TEXTS = 24
 SETTINGS: tuple[Any, ...] = (
     {"threshold": 0.3},
     {"threshold": 0.5, "recall": 0.9},
