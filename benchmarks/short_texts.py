@@ -77,7 +77,7 @@ Strings = Sequence[tuple[str, str]]
 
 
 class Answer(NamedTuple):
-    """What a statement took, and the keys that it returned."""
+    """The times of a statement, and the keys that it returned."""
 
     ms: float
     processor_ms: float
