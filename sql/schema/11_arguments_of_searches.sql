@@ -10,7 +10,7 @@ RETURN 3;
 -- raises it. The guards of stored documents are those of the lists of their time, and equal guards decide merges.
 CREATE OR REPLACE FUNCTION textsim._guard_lists() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 2;
+RETURN 3;
 
 -- The version of the lists by which the guards of a corpus were computed; the first one did not record it.
 CREATE OR REPLACE FUNCTION textsim._guard_lists_of(c textsim.corpus) RETURNS integer
