@@ -17,7 +17,6 @@ from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
 from textsim_db.text.tokens import normal_form
 
 
-@pytest.mark.both_servers
 @pytest.mark.parametrize(
     "name",
     ["random", *sample(["languages", "licences", "arxiv", "scripture", "articles"], 5, "more")],
@@ -33,7 +32,6 @@ def test_texts_have_equal_buckets_in_sql_and_python(
     assert list(differences(connection, corpora, texts)) == [], f"--seed {seed}"
 
 
-@pytest.mark.both_servers
 def test_functions_of_texts_handle_empty_and_null_arguments(
     db: ts.Database, connection: Connection
 ) -> None:
