@@ -1,4 +1,4 @@
-"""Spans of bytes as the lines of a guard: each different span once, in order of its bytes."""
+"""The lines of a guard: a count, or different spans of bytes in their order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from textsim_db.base.numba_compiler import ByteArray, Int64Array, inlined_kernel
 from textsim_db.text.hashing import PADDING
 from textsim_db.text.utf8 import copy_span
 
-NEWLINE = b"\n"[0]
+NEWLINE, _ZERO = b"\n0"
 _ROOM = 64
 """Bytes for the kind of a line, a count and the newline."""
 _FEW = 16
@@ -66,6 +66,21 @@ def write_bytes(written: tuple[int, ...], lines: ByteArray, size: int) -> int:
         lines[size] = byte
         size += 1
     return size
+
+
+@inlined_kernel
+def write_count(kind: tuple[int, ...], number: int, lines: ByteArray, size: int) -> int:
+    """Write a line with a number above 0; return the bytes written."""
+    size = write_bytes(kind, lines, size)
+    power = 1
+    while power * 10 <= number:
+        power *= 10
+    while power:
+        lines[size] = _ZERO + number // power % 10
+        size += 1
+        power //= 10
+    lines[size] = NEWLINE
+    return size + 1
 
 
 @inlined_kernel

@@ -28,6 +28,7 @@ from textsim_db.text.guard_spans import (
     space_for_spans,
     with_space,
     write_bytes,
+    write_count,
     write_spans,
 )
 from textsim_db.text.hashing import PADDING, hash_span
@@ -48,7 +49,7 @@ from textsim_db.text.word_roles import (
     IS_ORDINAL,
     IS_UNIT,
     NEGATES,
-    Listed,
+    ListedWords,
     find_roles,
     listed_words,
     role_of_span,
@@ -103,7 +104,7 @@ class _Space(NamedTuple):
 
 
 @kernel
-def _guards_of(tokens: Tokens, listed: Listed, kinds: _Kinds) -> Int64Array:
+def _guards_of(tokens: Tokens, listed: ListedWords, kinds: _Kinds) -> Int64Array:
     documents = len(tokens.word_offsets) - 1
     guards = np.empty(documents, np.int64)
     most = longest(tokens.word_offsets)
@@ -124,7 +125,7 @@ def _guards_of(tokens: Tokens, listed: Listed, kinds: _Kinds) -> Int64Array:
             negations = _count_negations(tokens, i, listed, space.roles)
             if negations:
                 lines = with_space(lines, size, 0)
-                size = _write_count(negations, lines, size)
+                size = write_count(_NEGATIONS, negations, lines, size)
         if kinds.words:
             count = _find_guard_words(tokens, i, space)
             lines = with_space(lines, size, bytes_of_lines(space.spans, count))
@@ -169,7 +170,9 @@ def _has_digit_in(data: ByteArray, start: int, end: int) -> bool:
 
 
 @inlined_kernel
-def _find_numbers(tokens: Tokens, i: int, listed: Listed, space: _Space, with_digit: int) -> int:
+def _find_numbers(
+    tokens: Tokens, i: int, listed: ListedWords, space: _Space, with_digit: int
+) -> int:
     """Write the numbers of a document plainly, and find them there; return how many there are."""
     spans, plain = space.spans, space.numbers
     last = tokens.word_offsets[i + 1]
@@ -195,7 +198,7 @@ def _find_numbers(tokens: Tokens, i: int, listed: Listed, space: _Space, with_di
 
 
 @inlined_kernel
-def _number_in(tokens: Tokens, k: int, listed: Listed) -> tuple[int, int]:
+def _number_in(tokens: Tokens, k: int, listed: ListedWords) -> tuple[int, int]:
     """Return what a word with a digit is, and the byte after it without the ending of an ordinal."""
     data, start, end = tokens.normal, int(tokens.starts[k]), int(tokens.ends[k])
     first = start + (data[start] == _MINUS)
@@ -213,7 +216,7 @@ def _number_in(tokens: Tokens, k: int, listed: Listed) -> tuple[int, int]:
 
 
 @inlined_kernel
-def _count_negations(tokens: Tokens, i: int, listed: Listed, roles: Int64Array) -> int:
+def _count_negations(tokens: Tokens, i: int, listed: ListedWords, roles: Int64Array) -> int:
     negations = 0
     may_negate = _may_have_syllable(tokens, i)
     first, last = tokens.word_offsets[i], tokens.word_offsets[i + 1]
@@ -256,7 +259,7 @@ def _end_of_ne(roles: Int64Array, start: int, last: int) -> int:
 
 
 @inlined_kernel
-def _length_of_phrase(tokens: Tokens, k: int, last: int, listed: Listed) -> int:
+def _length_of_phrase(tokens: Tokens, k: int, last: int, listed: ListedWords) -> int:
     """Return the number of words of the longest negation of several words from a word on, or 0."""
     for length in range(min(LONGEST_PHRASE, last - k), 1, -1):
         start, end = int(tokens.starts[k]), int(tokens.ends[k + length - 1])
@@ -275,21 +278,6 @@ def _has_syllable(data: ByteArray, start: int, end: int) -> bool:
 
 
 @inlined_kernel
-def _write_count(number: int, lines: ByteArray, size: int) -> int:
-    """Write how many negations there are; return the bytes that are written."""
-    size = write_bytes(_NEGATIONS, lines, size)
-    power = 1
-    while power * 10 <= number:
-        power *= 10
-    while power:
-        lines[size] = _ZERO + number // power % 10
-        size += 1
-        power //= 10
-    lines[size] = NEWLINE
-    return size + 1
-
-
-@inlined_kernel
 def _find_guard_words(tokens: Tokens, i: int, space: _Space) -> int:
     count = 0
     first = tokens.word_offsets[i]
@@ -303,7 +291,7 @@ def _find_guard_words(tokens: Tokens, i: int, space: _Space) -> int:
 
 @inlined_kernel
 def _write_content(
-    tokens: Tokens, i: int, listed: Listed, roles: Int64Array, lines: ByteArray, size: int
+    tokens: Tokens, i: int, listed: ListedWords, roles: Int64Array, lines: ByteArray, size: int
 ) -> int:
     """Write the content words, or all words if there are only fillers; return the bytes written.
 

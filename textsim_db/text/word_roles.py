@@ -36,7 +36,7 @@ IS_N, IS_NE, ENDS, ENDS_N, ENDS_NE = (1 << bit for bit in range(8, 13))
 """The roles of a listed word."""
 
 
-class Listed(NamedTuple):
+class ListedWords(NamedTuple):
     """The words, phrases and endings that guards look for."""
 
     table: WordTable
@@ -52,7 +52,7 @@ class Listed(NamedTuple):
 
 
 @lru_cache(maxsize=128)
-def listed_words(rules: GuardRules) -> Listed:
+def listed_words(rules: GuardRules) -> ListedWords:
     kinds = [
         (Guard.NEGATIONS, NEGATES, NEGATIONS | NEGATION_PHRASES),
         (Guard.NEGATIONS, BEGINS, {phrase.split()[0] for phrase in NEGATION_PHRASES}),
@@ -78,7 +78,7 @@ def listed_words(rules: GuardRules) -> Listed:
     table = word_table(encoded)
     slots = table.table.slots
     heads = bytearray().join(word[:8].ljust(8, b"\0") for word in [*encoded, b""])
-    return Listed(
+    return ListedWords(
         table,
         np.where(slots < 0, len(encoded), slots).astype(np.uint32),
         np.array([*roles.values(), 0], np.int64),
@@ -88,7 +88,7 @@ def listed_words(rules: GuardRules) -> Listed:
 
 
 @inlined_kernel
-def find_roles(tokens: Tokens, i: int, listed: Listed, roles: Int64Array) -> None:
+def find_roles(tokens: Tokens, i: int, listed: ListedWords, roles: Int64Array) -> None:
     """Find the roles of each word of a document."""
     first = tokens.word_offsets[i]
     for k in range(first, tokens.word_offsets[i + 1]):
@@ -96,7 +96,7 @@ def find_roles(tokens: Tokens, i: int, listed: Listed, roles: Int64Array) -> Non
 
 
 @inlined_kernel
-def role_of_word(tokens: Tokens, k: int, listed: Listed) -> int:
+def role_of_word(tokens: Tokens, k: int, listed: ListedWords) -> int:
     """Return the roles of a word.
 
     A word of up to seven bytes is compared as one number, and what is not listed has a number, too. So
@@ -113,12 +113,12 @@ def role_of_word(tokens: Tokens, k: int, listed: Listed) -> int:
 
 
 @inlined_kernel
-def role_of_span(tokens: Tokens, start: int, end: int, listed: Listed) -> int:
+def role_of_span(tokens: Tokens, start: int, end: int, listed: ListedWords) -> int:
     """Return the roles of several words, or of a part of one."""
     return _role(tokens, start, end, hash_span(tokens.normal, start, end), listed)
 
 
 @inlined_kernel
-def _role(tokens: Tokens, start: int, end: int, span_hash: np.uint64, listed: Listed) -> int:
+def _role(tokens: Tokens, start: int, end: int, span_hash: np.uint64, listed: ListedWords) -> int:
     number = number_of_span(listed.table, tokens.normal, start, end, span_hash)
     return int(listed.roles[number]) if number >= 0 else 0
