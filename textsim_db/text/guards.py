@@ -140,7 +140,7 @@ def _guards_of(tokens: Tokens, listed: ListedWords, kinds: _Kinds) -> Int64Array
 
 @inlined_kernel
 def _find_words_with_digit(tokens: Tokens, i: int, space: _Space) -> int:
-    """Find the words of a document with a digit, and say so in their roles; return how many."""
+    """Find the words with a digit, add _HAS_DIGIT to their roles, and return their number."""
     count = 0
     k = first = tokens.word_offsets[i]
     last = tokens.word_offsets[i + 1]
