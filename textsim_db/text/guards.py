@@ -20,7 +20,7 @@ from textsim_db.base.numba_compiler import (
     store64,
 )
 from textsim_db.settings.named_values import Guard, GuardRules
-from textsim_db.text.distinctions import LONGEST_PHRASE, MOST_WORDS_INSIDE, NEGATION_SYLLABLES
+from textsim_db.text.count_negations import count_negations, find_syllables, may_have_syllable
 from textsim_db.text.guard_spans import (
     NEWLINE,
     Spans,
@@ -32,23 +32,15 @@ from textsim_db.text.guard_spans import (
     write_spans,
 )
 from textsim_db.text.hashing import PADDING, hash_span
-from textsim_db.text.nfkc import zero_bytes
 from textsim_db.text.split_words import digits
 from textsim_db.text.utf8 import Tokens, copy_span
 from textsim_db.text.word_roles import (
-    BEGINS,
-    ENDS,
-    ENDS_N,
-    ENDS_NE,
     FILLS,
     HOSTS_CLITIC,
     IS_CLITIC,
     IS_GUARDED,
-    IS_N,
-    IS_NE,
     IS_ORDINAL,
     IS_UNIT,
-    NEGATES,
     ListedWords,
     find_roles,
     listed_words,
@@ -81,10 +73,6 @@ _NUMBERS, _NEGATIONS, _GUARD_WORDS, _CONTENT = (
     tuple(b"content "),
 )
 _SPACE, _ZERO, _NINE, _MINUS = b" 09-"
-_HANGUL, _SYLLABLES = (
-    np.uint64(0x0101010101010101 * NEGATION_SYLLABLES.encode()[0]),
-    tuple(tuple(syllable.encode()) for syllable in NEGATION_SYLLABLES),
-)
 _INTEGER, _MEASURE, _MIXED = range(3)
 """The kinds of a word with a digit: an integer, an integer with a unit, or another word."""
 _HAS_DIGIT = 1 << 13
@@ -97,8 +85,10 @@ class _Space(NamedTuple):
     spans: Spans
     roles: Int64Array
     """The roles of each of its words."""
-    places: Int64Array
+    with_digit: Int64Array
     """The places of its words with a digit."""
+    with_role: Int64Array
+    """The places of its words with a role."""
     numbers: ByteArray
     """Its numbers as they are written plainly."""
 
@@ -109,31 +99,40 @@ def _guards_of(tokens: Tokens, listed: ListedWords, kinds: _Kinds) -> Int64Array
     guards = np.empty(documents, np.int64)
     most = longest(tokens.word_offsets)
     plain = np.empty(longest(tokens.normal_offsets) + PADDING, np.uint8)
-    space = _Space(space_for_spans(most), np.empty(most, np.int64), np.empty(most, np.int64), plain)
+    space = _Space(
+        space_for_spans(most),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+        plain,
+    )
     lines = np.empty(1024, np.uint8)
     for i in range(documents):
-        size = with_digit = 0
+        size = 0
         if kinds.negations or kinds.words or kinds.content:
             find_roles(tokens, i, listed, space.roles)
         if kinds.numbers or kinds.content:
-            with_digit = _find_words_with_digit(tokens, i, space)
-        if kinds.numbers:
-            count = _find_numbers(tokens, i, listed, space, with_digit)
-            lines = with_space(lines, size, bytes_of_lines(space.spans, count))
-            size = write_spans(plain, space.spans, count, _NUMBERS, lines, size)
+            numbered = _find_words_with_digit(tokens, i, space)
+            if kinds.numbers:
+                count = _find_numbers(tokens, i, listed, space, numbered)
+                lines = with_space(lines, size, bytes_of_lines(space.spans, count))
+                size = write_spans(plain, space.spans, count, _NUMBERS, lines, size)
+        if kinds.negations and may_have_syllable(tokens, i):
+            find_syllables(tokens, i, space.roles)
+        places = space.with_role[: _find_words_with_role(tokens, i, space)]
         if kinds.negations:
-            negations = _count_negations(tokens, i, listed, space.roles)
+            negations = count_negations(tokens, i, listed, space.roles, places)
             if negations:
                 lines = with_space(lines, size, 0)
                 size = write_count(_NEGATIONS, negations, lines, size)
         if kinds.words:
-            count = _find_guard_words(tokens, i, space)
+            count = _find_guard_words(tokens, i, space, places)
             lines = with_space(lines, size, bytes_of_lines(space.spans, count))
             size = write_spans(tokens.normal, space.spans, count, _GUARD_WORDS, lines, size)
         if kinds.content:
             length = tokens.normal_offsets[i + 1] - tokens.normal_offsets[i]
             lines = with_space(lines, size, length)
-            size = _write_content(tokens, i, listed, space.roles, lines, size)
+            size = _write_content(tokens, i, listed, space.roles, places, lines, size)
         guards[i] = np.int64(hash_span(lines, 0, max(size - 1, 0)))
     return guards
 
@@ -151,7 +150,7 @@ def _find_words_with_digit(tokens: Tokens, i: int, space: _Space) -> int:
             k += 1
         while k < last and tokens.starts[k] < at + 8:
             if _has_digit_in(tokens.normal, int(tokens.starts[k]), int(tokens.ends[k])):
-                space.places[count] = k
+                space.with_digit[count] = k
                 space.roles[k - first] |= _HAS_DIGIT
                 count += 1
             k += 1
@@ -170,15 +169,13 @@ def _has_digit_in(data: ByteArray, start: int, end: int) -> bool:
 
 
 @inlined_kernel
-def _find_numbers(
-    tokens: Tokens, i: int, listed: ListedWords, space: _Space, with_digit: int
-) -> int:
+def _find_numbers(tokens: Tokens, i: int, listed: ListedWords, space: _Space, numbered: int) -> int:
     """Write the numbers of a document plainly, and find them there; return how many there are."""
     spans, plain = space.spans, space.numbers
     last = tokens.word_offsets[i + 1]
     count = size = 0
     next_of_run = -1
-    for k in space.places[:with_digit]:
+    for k in space.with_digit[:numbered]:
         kind, end = _number_in(tokens, k, listed)
         if k == next_of_run and kind != _MIXED:
             plain[size] = _SPACE
@@ -216,72 +213,21 @@ def _number_in(tokens: Tokens, k: int, listed: ListedWords) -> tuple[int, int]:
 
 
 @inlined_kernel
-def _count_negations(tokens: Tokens, i: int, listed: ListedWords, roles: Int64Array) -> int:
-    negations = 0
-    may_negate = _may_have_syllable(tokens, i)
-    first, last = tokens.word_offsets[i], tokens.word_offsets[i + 1]
-    until = first
-    for k in range(first, last):
-        role = roles[k - first]
-        if role & (IS_N | IS_NE):
-            end = _end_of_ne(roles, k - first + 1, last - first)
-            negations += bool(role & IS_N and end & ENDS_N)
-            negations -= bool(role & IS_NE and end & ENDS_NE)
-        if k < until or not (role & (NEGATES | BEGINS) or may_negate):
-            continue
-        length = _length_of_phrase(tokens, k, last, listed) if role & BEGINS else 0
-        start, end = int(tokens.starts[k]), int(tokens.ends[k])
-        if not length and (
-            role & NEGATES or (may_negate and _has_syllable(tokens.normal, start, end))
-        ):
-            length = 1
-        negations += length > 0
-        until = k + length
-    return negations
-
-
-@inlined_kernel
-def _may_have_syllable(tokens: Tokens, i: int) -> bool:
-    """Say whether a document may have a syllable that negates."""
-    hangul = np.uint64(0)
-    for at in range(tokens.normal_offsets[i], tokens.normal_offsets[i + 1], 8):
-        hangul |= zero_bytes(load64(tokens.normal, at) ^ _HANGUL)
-    return bool(hangul)
-
-
-@inlined_kernel
-def _end_of_ne(roles: Int64Array, start: int, last: int) -> int:
-    """Return the role of the word that ends a negation of French, or 0 if there is no word inside."""
-    for k in range(start, min(start + MOST_WORDS_INSIDE + 1, last)):
-        if roles[k] & ENDS:
-            return int(roles[k]) if k > start else 0
-    return 0
-
-
-@inlined_kernel
-def _length_of_phrase(tokens: Tokens, k: int, last: int, listed: ListedWords) -> int:
-    """Return the number of words of the longest negation of several words from a word on, or 0."""
-    for length in range(min(LONGEST_PHRASE, last - k), 1, -1):
-        start, end = int(tokens.starts[k]), int(tokens.ends[k + length - 1])
-        if role_of_span(tokens, start, end, listed) & NEGATES:
-            return length
-    return 0
-
-
-@inlined_kernel
-def _has_syllable(data: ByteArray, start: int, end: int) -> bool:
-    for k in range(start, end - 2):
-        for syllable in _SYLLABLES:
-            if data[k] == syllable[0] and data[k + 1] == syllable[1] and data[k + 2] == syllable[2]:
-                return True
-    return False
-
-
-@inlined_kernel
-def _find_guard_words(tokens: Tokens, i: int, space: _Space) -> int:
+def _find_words_with_role(tokens: Tokens, i: int, space: _Space) -> int:
+    """Find the words with a role, and return their number; no branch depends on a word."""
     count = 0
     first = tokens.word_offsets[i]
     for k in range(first, tokens.word_offsets[i + 1]):
+        space.with_role[count] = k
+        count += space.roles[k - first] != 0
+    return count
+
+
+@inlined_kernel
+def _find_guard_words(tokens: Tokens, i: int, space: _Space, places: Int64Array) -> int:
+    count = 0
+    first = tokens.word_offsets[i]
+    for k in places:
         if space.roles[k - first] & IS_GUARDED:
             space.spans.starts[count] = tokens.starts[k]
             space.spans.ends[count] = tokens.ends[k]
@@ -291,20 +237,25 @@ def _find_guard_words(tokens: Tokens, i: int, space: _Space) -> int:
 
 @inlined_kernel
 def _write_content(
-    tokens: Tokens, i: int, listed: ListedWords, roles: Int64Array, lines: ByteArray, size: int
+    tokens: Tokens,
+    i: int,
+    listed: ListedWords,
+    roles: Int64Array,
+    places: Int64Array,
+    lines: ByteArray,
+    size: int,
 ) -> int:
     """Write the content words, or all words if there are only fillers; return the bytes written.
 
     The words between two fillers are copied at once.
     """
-    first, last = tokens.word_offsets[i], tokens.word_offsets[i + 1]
-    if first == last:
+    first = tokens.word_offsets[i]
+    if first == tokens.word_offsets[i + 1]:
         return size
     begin = size = write_bytes(_CONTENT, lines, size)
     copied = tokens.normal_offsets[i]
-    is_open = False
-    before = 0
-    for k in range(first, last):
+    after_integer = -1
+    for k in places:
         role = roles[k - first]
         start, end = int(tokens.starts[k]), int(tokens.ends[k])
         if role & _HAS_DIGIT:
@@ -312,17 +263,16 @@ def _write_content(
             if without_ending < end:
                 size = _copy_words(tokens.normal, copied, without_ending, lines, size)
                 copied = end + 1
-            is_open = kind == _INTEGER
-            before = 0
-            continue
-        if is_open and role & IS_UNIT:
+            if kind == _INTEGER:
+                after_integer = k + 1
+        elif k == after_integer and role & IS_UNIT:
             size = _copy_words(tokens.normal, copied, start - 1, lines, size) - 1
             copied = start
-        elif role & FILLS or (role & IS_CLITIC and before & HOSTS_CLITIC):
+        elif role & FILLS or (
+            role & IS_CLITIC and k > first and roles[k - 1 - first] & HOSTS_CLITIC
+        ):
             size = _copy_words(tokens.normal, copied, start - 1, lines, size)
             copied = end + 1
-        is_open = False
-        before = role
     size = _copy_words(tokens.normal, copied, tokens.normal_offsets[i + 1], lines, size)
     if size == begin:
         start, end = tokens.normal_offsets[i], tokens.normal_offsets[i + 1]
