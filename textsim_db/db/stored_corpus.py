@@ -145,9 +145,9 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
             connection.execute(statements.INSERT_BOILERPLATE, values)
         for of_passages, common in enumerate((config.common, config.common_of_passages)):
             if common is not None:
-                from textsim_db.db import binary_rows
+                from textsim_db.db import binary_format
 
-                lists = binary_rows.common_parameters(common)
+                lists = binary_format.common_parameters(common)
                 connection.execute(statements.INSERT_COMMON, [row[0], bool(of_passages), *lists])
     return StoredCorpus(int(row[0]), name, config, int(row[0]))
 
@@ -336,9 +336,9 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
 def _common(lists: list[bytes] | None) -> CommonValues | None:
     if lists is None:
         return None
-    from textsim_db.db import binary_rows
+    from textsim_db.db import binary_format
 
-    return binary_rows.load_common(*lists)
+    return binary_format.load_common(*lists)
 
 
 def check_name(name: str) -> None:

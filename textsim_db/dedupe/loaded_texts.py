@@ -17,7 +17,7 @@ import numpy.typing as npt
 from textsim_db.base.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel
 from textsim_db.base.run_ahead import ahead
 from textsim_db.cluster.loaded_documents import LoadedDocuments, rows_of
-from textsim_db.compare.jaccard import Rows
+from textsim_db.compare.pair_values import Rows
 from textsim_db.files.records import in_temporary_folder
 from textsim_db.results import AddReport
 from textsim_db.settings.corpus_settings import CorpusConfig

@@ -12,7 +12,6 @@ from textsim_db.cluster import linkages
 from textsim_db.cluster.join import Join
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.db.binary_format import array
-from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.read import statistics_statements as statements
 from textsim_db.read.list_pairs import StoredHost
@@ -50,10 +49,9 @@ class Owned(NamedTuple):
 
 
 def read_sample(store: Store) -> SampledDocuments:
-    ((count, size),) = read_rows(store.engine, store.corpus.statement(statements.SIZE_OF_CORPUS))
+    ((count, size),) = store.read(statements.SIZE_OF_CORPUS)
     share = min(1.0, SAMPLE_DOCUMENTS / max(count, 1), SAMPLE_BYTES / max(size, 1))
-    statement = store.corpus.statement(statements.SAMPLE_OF_WORDS)
-    rows = read_rows(store.engine, statement, [100 * share], binary=True)
+    rows = store.read(statements.SAMPLE_OF_WORDS, [100 * share], binary=True)
     return sample_of_rows(store, count, rows)
 
 
@@ -132,5 +130,5 @@ def _labels(store: Store, ids: Int64Array, criterion: Criterion | None) -> Int64
 
 
 def without_words(store: Store) -> tuple[int, list[str]]:
-    ((count, keys),) = read_rows(store.engine, store.corpus.statement(statements.WITHOUT_WORDS))
+    ((count, keys),) = store.read(statements.WITHOUT_WORDS)
     return count, keys

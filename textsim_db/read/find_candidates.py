@@ -18,10 +18,9 @@ import numpy.typing as npt
 
 from textsim_db.base.numba_compiler import Int32Array, Int64Array
 from textsim_db.compare.match_rule import Criterion
-from textsim_db.db.binary_format import array, load_int4_array
-from textsim_db.db.binary_rows import load_int4_arrays
+from textsim_db.db.binary_format import array, load_int4_array, load_int4_arrays
 from textsim_db.db.connections import Cursor
-from textsim_db.db.engine import autocommit, read_rows
+from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.measures.by_name import JACCARD
@@ -93,8 +92,7 @@ def without_common(store: Store, look_up: LookUp, max_documents: int) -> tuple[L
     fingerprints = look_up.buckets.values
     part = None if look_up.parts is None else int(look_up.parts[0])
     parameters = [array(fingerprints), part, max_documents]
-    statement = store.corpus.statement(statements.COMMON_FINGERPRINTS)
-    ((sent,),) = read_rows(store.engine, statement, parameters, binary=True, prepare=True)
+    ((sent,),) = store.read(statements.COMMON_FINGERPRINTS, parameters, binary=True, prepare=True)
     common = load_int4_array(sent)
     rare = np.setdiff1d(fingerprints, common)
     return look_up._replace(buckets=Ragged(rare, np.array([0, len(rare)]))), common
@@ -197,8 +195,7 @@ def count_shared_buckets(
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
     if part is not None:
         statement, parameters = statement + statements.OF_PART, [*parameters, part]
-    filled = store.corpus.statement(statement)
-    return read_rows(store.engine, filled, parameters, binary=True, prepare=True)
+    return store.read(statement, parameters, binary=True, prepare=True)
 
 
 def warn_of_misses(

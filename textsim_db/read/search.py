@@ -18,12 +18,11 @@ import numpy as np
 
 from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.base.run_ahead import ahead, cut
-from textsim_db.compare.jaccard import Rows, concatenated
 from textsim_db.compare.match_rule import Criterion
-from textsim_db.compare.pair_values import values_of_pairs
+from textsim_db.compare.pair_values import Rows, concatenated, values_of_pairs
 from textsim_db.db.binary_format import array
 from textsim_db.db.connections import Cursor
-from textsim_db.db.engine import autocommit, read_rows
+from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DocumentError, DocumentNotFound
@@ -111,8 +110,7 @@ def nearest(
         part,
         count,
     ]
-    statement = store.corpus.statement(statements.NEAREST_CANDIDATES)
-    rows = read_rows(store.engine, statement, limits, binary=True, prepare=True)
+    rows = store.read(statements.NEAREST_CANDIDATES, limits, binary=True, prepare=True)
     candidates = CandidateRows.of_one_query(rows)
     return _matches(store, sketches, candidates, any_similarity, count)[0][:count]
 

@@ -204,8 +204,7 @@ def set_aside(engine: Engine, entry: LogEntry) -> bool:
 
 
 def status(store: Store) -> Status:
-    statement = store.corpus.statement(statements.STATUS)
-    (row,) = read_rows(store.engine, statement, [store.corpus.name])
+    (row,) = store.read(statements.STATUS, [store.corpus.name])
     return Status(*row)
 
 

@@ -41,10 +41,8 @@ from textsim_db.text.split_words import digits
 from textsim_db.text.utf8 import Tokens, WordTable, copy_span, number_of_span, word_table
 
 
-def guards_of(tokens: Tokens, rules: GuardRules) -> Int64Array | None:
-    """Return the guard of each document: (documents,); None if there are no guards."""
-    if not rules.guards:
-        return None
+def guards_of(tokens: Tokens, rules: GuardRules) -> Int64Array:
+    """Return the guard of each document: (documents,)."""
     kinds = _Kinds(*(guard in rules.guards for guard in Guard))
     return _guards_of(tokens, _listed(rules), kinds)
 

@@ -21,7 +21,7 @@ from textsim_db.text.hashing import parts_of_scopes
 from textsim_db.text.tokens import leave_out, tokenize, tokens_of
 from textsim_db.text.utf8 import concatenate
 from textsim_db.write import statements, write_batch
-from textsim_db.write.band_rows import copy_new_rows
+from textsim_db.write.copy_rows import copy_new_rows
 from textsim_db.write.input_batches import BATCH_DOCUMENTS
 from textsim_db.write.prepare_batches import Batch, Stored
 from textsim_db.write.write_batch import NO_SOURCE

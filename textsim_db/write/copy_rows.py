@@ -1,4 +1,11 @@
-"""Kernels for PostgreSQL's binary formats: write rows for COPY, and read many arrays at once."""
+"""Rows of documents, band rows and fingerprints: computes, writes and deletes them.
+
+A band row leads from a bucket to a document. It is an int64: the bucket in the high half, the id of the
+document in the low half. So sorted rows have the order of the band index, which then grows in one pass.
+A document with two equal buckets has two equal rows. Fingerprints have rows of the same form. Only those
+of new documents are written here: triggers keep the fingerprints of a document that changes or is
+removed.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +17,112 @@ import numpy.typing as npt
 
 from textsim_db.base.numba_compiler import (
     ByteArray,
-    Int16Array,
     Int32Array,
     Int64Array,
     inlined_kernel,
     kernel,
     store64,
 )
-from textsim_db.db.binary_format import ARRAY_HEADER, INT2, INT4, Parameter, array, load_int8_array
-from textsim_db.errors import DatabaseError
-from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.sketch.exact_prefix import CommonValues, common_values
-from textsim_db.sketch.ragged import Ragged, Signatures
+from textsim_db.db.binary_format import (
+    ARRAY_HEADER,
+    INT2,
+    INT4,
+    LENGTH_BYTES,
+    SURPLUS_BYTES,
+    array,
+    swapped,
+    write4,
+    write_array_header,
+)
+from textsim_db.db.connections import Cursor
+from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.sketch.ragged import Buckets, Ragged, in_parts
 from textsim_db.text.utf8 import Utf8, concatenate, copy_span
+from textsim_db.write import statements
+from textsim_db.write.prepare_batches import Batch
 
-COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-COPY_TRAILER = b"\xff\xff"
-
-_LENGTH = 4
-_TEXT = 25
-"""The oid of text, in pg_type."""
+_COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_COPY_TRAILER = b"\xff\xff"
 _BAND_ROW = 18
 _FIELDS = 12
 """The columns of a document."""
 _TWO, _FOUR = np.uint64(2 << 24), np.uint64(4 << 24)
 """The length of an int2 and of an int4, as PostgreSQL writes it: the highest byte first."""
 _HALF = np.uint64(32)
-_SURPLUS = 8
-"""Bytes after a value that its eight-byte store may overwrite."""
+_ID_BITS = 32
+
+
+def band_rows(buckets: Buckets, ids: Int64Array) -> Int64Array:
+    """Return the sorted rows of documents: int64 of shape (rows,); ids: (documents,)."""
+    rows = buckets.values.astype(np.int64) << _ID_BITS
+    rows |= np.repeat(ids, np.diff(buckets.offsets))
+    rows.sort()
+    return rows
+
+
+def changed_rows(before: Int64Array, after: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return the rows to delete and the rows to write, to turn the rows before into the rows after.
+
+    One of several equal rows cannot be deleted alone. So if the number of equal rows changes, all of
+    them are deleted, and the new number is written.
+    """
+    rows, numbers = np.unique(np.concatenate((before, after)), return_inverse=True)
+    counts_before = np.bincount(numbers[: len(before)], minlength=len(rows))
+    counts_after = np.bincount(numbers[len(before) :], minlength=len(rows))
+    is_changed = counts_before != counts_after
+    gone = rows[is_changed & (counts_before > 0)]
+    return gone, np.repeat(rows[is_changed], counts_after[is_changed])
+
+
+def copy_new_rows(
+    cursor: Cursor,
+    corpus: StoredCorpus,
+    batch: Batch,
+    numbers: Int64Array,
+    ids: Int64Array,
+) -> None:
+    sketches = batch.sketches
+    if sketches.fingerprints is not None:
+        fingerprints = in_parts(sketches.fingerprints, sketches.parts)
+        rows = band_rows(_chosen(fingerprints, numbers), ids)
+        _copy(cursor, corpus.statement(statements.COPY_PASSAGE_ROWS), copy_bands(rows))
+    copy_band_rows(cursor, corpus, band_rows(_chosen(sketches.buckets, numbers), ids))
+
+
+def copy_document_rows(
+    cursor: Cursor,
+    corpus: StoredCorpus,
+    identities: Identities,
+    contents: Contents,
+    chosen: Int64Array,
+) -> None:
+    rows = copy_documents(identities, contents, chosen)
+    _copy(cursor, corpus.statement(statements.COPY_DOCUMENTS), rows)
+
+
+def _chosen(values: Ragged, numbers: Int64Array) -> Ragged:
+    return values if len(numbers) == len(values.offsets) - 1 else values.take(numbers)
+
+
+def copy_band_rows(cursor: Cursor, corpus: StoredCorpus, rows: Int64Array) -> None:
+    _copy(cursor, corpus.statement(statements.COPY_BAND_ROWS), copy_bands(rows))
+
+
+def _copy(cursor: Cursor, statement: str, rows: ByteArray) -> None:
+    if len(rows):
+        with cursor.copy(statement) as copy:
+            copy.write(_COPY_HEADER)
+            copy.write(rows.data)
+            copy.write(_COPY_TRAILER)
+
+
+def delete_band_rows(cursor: Cursor, corpus: StoredCorpus, rows: Int64Array) -> None:
+    """Delete band rows, and all rows that are equal to them."""
+    if len(rows):
+        buckets = (rows >> _ID_BITS).astype(np.int32)
+        ids = rows.astype(np.int32)  # the low half
+        statement = corpus.statement(statements.DELETE_BAND_ROWS)
+        cursor.execute(statement, [array(buckets), array(ids)])
 
 
 class Contents(NamedTuple):
@@ -90,85 +175,13 @@ class _Row(NamedTuple):
     """In the format of timestamptz_send, or empty for NULL."""
 
 
-def load_int2_arrays(values: Sequence[bytes]) -> tuple[Int16Array, Int64Array]:
-    """Read arrays in the format of array_send: all elements, and offsets of shape (arrays + 1,)."""
-    return _read_int2_arrays(concatenate(values))
-
-
-def load_int4_arrays(values: Sequence[bytes]) -> tuple[Int32Array, Int64Array]:
-    """Read arrays in the format of array_send: all elements, and offsets of shape (arrays + 1,)."""
-    return _read_int4_arrays(concatenate(values))
-
-
-@kernel
-def _read_int2_arrays(arrays: Utf8) -> tuple[Int16Array, Int64Array]:
-    offsets = _offsets_of_elements(arrays, 2)
-    values = np.empty(offsets[-1], np.int16)
-    for i in range(len(offsets) - 1):
-        at = arrays.offsets[i] + ARRAY_HEADER + _LENGTH
-        for k in range(offsets[i], offsets[i + 1]):
-            values[k] = np.int16(arrays.data[at]) << 8 | np.int16(arrays.data[at + 1])
-            at += _LENGTH + 2
-    return values, offsets
-
-
-@kernel
-def _read_int4_arrays(arrays: Utf8) -> tuple[Int32Array, Int64Array]:
-    offsets = _offsets_of_elements(arrays, 4)
-    values = np.empty(offsets[-1], np.int32)
-    for i in range(len(offsets) - 1):
-        at = arrays.offsets[i] + ARRAY_HEADER + _LENGTH
-        for k in range(offsets[i], offsets[i + 1]):
-            values[k] = _read4(arrays.data, at)
-            at += _LENGTH + 4
-    return values, offsets
-
-
-@kernel
-def _offsets_of_elements(arrays: Utf8, element_bytes: int) -> Int64Array:
-    """Return the bounds of the elements of each array, computed from its length in bytes."""
-    offsets = np.zeros(len(arrays.offsets), np.int64)
-    for i in range(len(offsets) - 1):
-        size = arrays.offsets[i + 1] - arrays.offsets[i]
-        elements = max(size - ARRAY_HEADER, 0) // (_LENGTH + element_bytes)
-        offsets[i + 1] = offsets[i] + elements
-    return offsets
-
-
-@inlined_kernel
-def _read4(data: ByteArray, at: int) -> np.int32:
-    return np.int32(
-        np.int32(data[at]) << 24
-        | np.int32(data[at + 1]) << 16
-        | np.int32(data[at + 2]) << 8
-        | np.int32(data[at + 3])
-    )
-
-
-def dump_spans(data: ByteArray, starts: Int32Array, ends: Int32Array) -> bytes:
-    return _dump_spans(data, starts, ends).tobytes()
-
-
-@kernel
-def _dump_spans(data: ByteArray, starts: Int32Array, ends: Int32Array) -> ByteArray:
-    size = _LENGTH + ARRAY_HEADER
-    for i in range(len(starts)):
-        size += _LENGTH + ends[i] - starts[i]
-    out = np.empty(size + _SURPLUS, np.uint8)
-    at = _write_array_header(out, 0, _TEXT, 0, len(starts))
-    for i in range(len(starts)):
-        at = _write4(out, at, ends[i] - starts[i])
-        at = copy_span(data, starts[i], ends[i], out, at)
-    return out[_LENGTH:at]
-
-
 @kernel
 def copy_bands(rows: Int64Array) -> ByteArray:
     """Return band rows for COPY ... (FORMAT binary), without header and trailer.
 
     rows: (rows,), each a bucket in the high half and the id of a document in the low one.
     """
-    out = np.empty(_BAND_ROW * len(rows) + _SURPLUS, np.uint8)
+    out = np.empty(_BAND_ROW * len(rows) + SURPLUS_BYTES, np.uint8)
     at = 0
     for row in rows:
         out[at] = 0
@@ -196,7 +209,7 @@ def copy_documents(identities: Identities, contents: Contents, chosen: Int64Arra
         _column(expiries, rows),
     )
     # NumPy makes the array, because it asks for large pages and kernels do not.
-    out = np.empty(_size_of_documents(row, contents, chosen) + _SURPLUS, np.uint8)
+    out = np.empty(_size_of_documents(row, contents, chosen) + SURPLUS_BYTES, np.uint8)
     return out[: _write_documents(row, contents, chosen, out)]
 
 
@@ -209,7 +222,7 @@ def _column(values: Sequence[bytes] | None, rows: int) -> Utf8:
 
 def _size_of_documents(row: _Row, contents: Contents, chosen: Int64Array) -> int:
     # The number of fields, their lengths, 3 * 4 and 8 bytes of numbers, three array headers.
-    fixed = 2 + _FIELDS * _LENGTH + 12 + 8 + 3 * ARRAY_HEADER
+    fixed = 2 + _FIELDS * LENGTH_BYTES + 12 + 8 + 3 * ARRAY_HEADER
     texts = sum(len(column.data) for column in (row.keys, row.languages, row.scopes, row.expiries))
     words, form_bytes, values, fingerprints = (
         int((offsets[1:] - offsets[:-1])[chosen].sum()) if len(offsets) else 0
@@ -221,7 +234,7 @@ def _size_of_documents(row: _Row, contents: Contents, chosen: Int64Array) -> int
         )
     )
     value_bytes = contents.signatures.itemsize
-    arrays = (_LENGTH + 4) * (words + fingerprints) + (_LENGTH + value_bytes) * values
+    arrays = (LENGTH_BYTES + 4) * (words + fingerprints) + (LENGTH_BYTES + value_bytes) * values
     return texts + form_bytes + fixed * len(chosen) + arrays
 
 
@@ -240,13 +253,13 @@ def _write_identity(out: ByteArray, at: int, row: _Row, shingle_count: int, k: i
     out[at + 1] = _FIELDS
     at = _write_int4(out, at + 2, row.ids[k])
     start, end = row.keys.offsets[k], row.keys.offsets[k + 1]
-    at = _write4(out, at, end - start)
+    at = write4(out, at, end - start)
     at = copy_span(row.keys.data, start, end, out, at)
-    at = _write4(out, at, -1) if row.source_ids[k] < 0 else _write_int4(out, at, row.source_ids[k])
+    at = write4(out, at, -1) if row.source_ids[k] < 0 else _write_int4(out, at, row.source_ids[k])
     at = _write_int4(out, at, shingle_count)
     at = _write_nullable(out, at, row.languages, k)
     start, end = row.scopes.offsets[k], row.scopes.offsets[k + 1]
-    at = _write4(out, at, end - start if row.is_scoped else -1)
+    at = write4(out, at, end - start if row.is_scoped else -1)
     at = copy_span(row.scopes.data, start, end, out, at)
     return _write_nullable(out, at, row.expiries, k)
 
@@ -255,36 +268,36 @@ def _write_identity(out: ByteArray, at: int, row: _Row, shingle_count: int, k: i
 def _write_nullable(out: ByteArray, at: int, values: Utf8, k: int) -> int:
     """Write a value, or NULL if it is empty; return the next place."""
     start, end = values.offsets[k], values.offsets[k + 1]
-    at = _write4(out, at, end - start if end > start else -1)
+    at = write4(out, at, end - start if end > start else -1)
     return copy_span(values.data, start, end, out, at)
 
 
 @inlined_kernel
 def _write_content(out: ByteArray, at: int, contents: Contents, i: int) -> int:
     if len(contents.guards):
-        at = _write4(out, at, 8)
-        at = _write4(out, at, contents.guards[i] >> 32)
-        at = _write4(out, at, contents.guards[i])
+        at = write4(out, at, 8)
+        at = write4(out, at, contents.guards[i] >> 32)
+        at = write4(out, at, contents.guards[i])
     else:
-        at = _write4(out, at, -1)
+        at = write4(out, at, -1)
     if len(contents.word_offsets):
         start, end = contents.word_offsets[i], contents.word_offsets[i + 1]
         at = _write_int4_array(out, at, contents.word_ids, start, end)
-        at = _write4(out, at, -1)
+        at = write4(out, at, -1)
     else:
-        at = _write4(out, at, -1)
+        at = write4(out, at, -1)
         start, end = contents.forms.offsets[i], contents.forms.offsets[i + 1]
-        at = _write4(out, at, end - start)
+        at = write4(out, at, end - start)
         at = copy_span(contents.forms.data, start, end, out, at)
     start, end = contents.signature_offsets[i], contents.signature_offsets[i + 1]
     if contents.signatures.itemsize == 2:
-        at = _write_array_header(out, at, INT2, 2, end - start)
+        at = write_array_header(out, at, INT2, 2, end - start)
         for k in range(start, end):
             at = _write_int2(out, at, contents.signatures[k])
     else:
         at = _write_int4_array(out, at, contents.signatures, start, end)
     if len(contents.fingerprint_offsets) == 0:
-        return _write4(out, at, -1)
+        return write4(out, at, -1)
     start, end = contents.fingerprint_offsets[i], contents.fingerprint_offsets[i + 1]
     return _write_int4_array(out, at, contents.fingerprints, start, end)
 
@@ -293,79 +306,19 @@ def _write_content(out: ByteArray, at: int, contents: Contents, i: int) -> int:
 def _write_int4_array(
     out: ByteArray, at: int, values: npt.NDArray[Any], start: int, end: int
 ) -> int:
-    at = _write_array_header(out, at, INT4, 4, end - start)
+    at = write_array_header(out, at, INT4, 4, end - start)
     for k in range(start, end):
         at = _write_int4(out, at, values[k])
     return at
 
 
 @inlined_kernel
-def _write_array_header(
-    out: ByteArray, at: int, element_type: int, element_bytes: int, elements: int
-) -> int:
-    if elements == 0:
-        at = _write4(out, at, 12)
-        at = _write4(out, at, 0)
-        at = _write4(out, at, 0)
-        return _write4(out, at, element_type)
-    at = _write4(out, at, ARRAY_HEADER + (_LENGTH + element_bytes) * elements)
-    at = _write4(out, at, 1)
-    at = _write4(out, at, 0)
-    at = _write4(out, at, element_type)
-    at = _write4(out, at, elements)
-    return _write4(out, at, 1)
-
-
-@inlined_kernel
 def _write_int2(out: ByteArray, at: int, value: int) -> int:
-    store64(out, at, _TWO | np.uint64(_swapped(value) >> np.uint32(16)) << _HALF)
-    return at + _LENGTH + 2
+    store64(out, at, _TWO | np.uint64(swapped(value) >> np.uint32(16)) << _HALF)
+    return at + LENGTH_BYTES + 2
 
 
 @inlined_kernel
 def _write_int4(out: ByteArray, at: int, value: int) -> int:
-    store64(out, at, _FOUR | np.uint64(_swapped(value)) << _HALF)
-    return at + _LENGTH + 4
-
-
-@inlined_kernel
-def _write4(out: ByteArray, at: int, value: int) -> int:
-    """Write four bytes, and four surplus bytes, which the next value overwrites; return its place."""
-    store64(out, at, np.uint64(_swapped(value)))
-    return at + 4
-
-
-@inlined_kernel
-def _swapped(value: int) -> np.uint32:
-    """Return the low 32 bits with their four bytes in the opposite order."""
-    bits = np.uint32(value)
-    return np.uint32(
-        bits << np.uint32(24)
-        | (bits & np.uint32(0xFF00)) << np.uint32(8)
-        | bits >> np.uint32(8) & np.uint32(0xFF00)
-        | bits >> np.uint32(24)
-    )
-
-
-def load_signatures(
-    values: Sequence[bytes], names: Sequence[object], config: CorpusConfig
-) -> Signatures:
-    if config.is_exact:
-        return Ragged(*load_int4_arrays(values))
-    signatures = Ragged(*load_int2_arrays(values))
-    sizes = signatures.sizes
-    damaged = np.flatnonzero((sizes != 0) & (sizes != config.num_hashes))
-    if len(damaged):
-        raise DatabaseError(
-            f'the signature of document "{names[damaged[0]]}" has {sizes[damaged[0]]} values; '
-            f"expected {config.num_hashes}: run textsim check"
-        )
-    return signatures
-
-
-def load_common(values: bytes, classes: bytes) -> CommonValues:
-    return common_values(load_int8_array(values), load_int2_arrays([classes])[0])
-
-
-def common_parameters(common: CommonValues) -> tuple[Parameter, Parameter]:
-    return array(common.values), array(common.classes)
+    store64(out, at, _FOUR | np.uint64(swapped(value)) << _HALF)
+    return at + LENGTH_BYTES + 4
