@@ -187,7 +187,7 @@ def write4(out: ByteArray, at: int, value: int) -> int:
 @inlined_kernel
 def swapped(value: int) -> np.uint32:
     """Return the low 32 bits with their four bytes in the opposite order."""
-    bits = np.uint32(value)
+    bits = np.uint32(np.int64(value))
     return np.uint32(
         bits << np.uint32(24)
         | (bits & np.uint32(0xFF00)) << np.uint32(8)

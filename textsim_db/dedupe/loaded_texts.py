@@ -137,7 +137,7 @@ class LoadedTexts:
         """By document: its number, which its key has."""
         self._text_of = GrowingArray(np.int64, bound)
         """By document: the number of its text."""
-        self._hashes = table_of(np.empty(1 << 13, np.uint64), 0, SPREAD)
+        self._hashes = table_of(np.empty(1 << 6, np.uint64), 0, SPREAD)
         """The hashes of the texts."""
         self._tokens = GrowingArray(np.int32, bound)
         self._offsets = GrowingArray(np.int64, bound)
