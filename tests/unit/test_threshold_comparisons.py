@@ -31,6 +31,7 @@ DECIDES_NOTHING: Final = {
     "settings/choose_bands.py:choose_bands",
     "settings/choose_bands.py:probability_of",
     "sketch/plan_options.py:exact_candidates",
+    "sketch/plan_options.py:plan_edits",
     # An answer to a model shows what differs of similar texts only.
     "mcp/tools.py:_rows",
     # A page of a review shows which matches another threshold would keep.

@@ -14,6 +14,7 @@ from textsim_db.compare.match_rule import Criterion
 from textsim_db.db.binary_format import array
 from textsim_db.db.store import Store
 from textsim_db.read import statistics_statements as statements
+from textsim_db.read.check_catalog import tracked_threshold
 from textsim_db.read.list_pairs import StoredHost
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import normal_forms
@@ -112,7 +113,7 @@ def _labels(store: Store, ids: Int64Array, criterion: Criterion | None) -> Int64
     places = {id_: place for place, id_ in enumerate(ids.tolist())}
     labels = np.full(len(ids), -1, np.int64)
     with snapshot(store.engine) as connection:
-        if connection.execute(statements.IS_TRACKED, [store.corpus.id]).fetchone() == (True,):
+        if tracked_threshold(connection, store.corpus) is not None:
             statement = store.corpus.statement(statements.CLUSTERS_OF_IDS)
             numbers: dict[int, int] = {}
             for id_, cluster in connection.execute(statement, [array(ids.astype(np.int32))]):

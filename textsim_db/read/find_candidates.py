@@ -29,13 +29,11 @@ from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import least_needed
 from textsim_db.sketch.fingerprints import (
     Fingerprints,
-    PassageShingles,
     count_units,
-    fingerprints_of_shingles,
     left_out_runs,
+    passage_shingles,
 )
 from textsim_db.sketch.ragged import Buckets, Parts, Ragged, in_parts
-from textsim_db.sketch.sketch_texts import Sketches
 from textsim_db.text.utf8 import Tokens
 
 log = logging.getLogger(__name__)
@@ -79,12 +77,6 @@ def passage_look_up(fingerprints: Fingerprints | None, parts: Parts) -> LookUp:
     assert fingerprints is not None
     sizes = np.zeros(len(fingerprints.sizes), np.int32)  # any size may share a passage
     return LookUp(in_parts(fingerprints, parts), sizes, parts, None, of_passages=True)
-
-
-def look_up_of_shingles(shingles: PassageShingles, config: CorpusConfig, parts: Parts) -> LookUp:
-    """Return the look-up of one text by its fingerprints."""
-    fingerprints = fingerprints_of_shingles(shingles, config)
-    return passage_look_up(Ragged(fingerprints, np.array([0, len(fingerprints)])), parts)
 
 
 def without_common(store: Store, look_up: LookUp, max_documents: int) -> tuple[LookUp, Int32Array]:
@@ -179,25 +171,6 @@ def read_candidates(
     return CandidateRows(rows, queries[by_query].astype(np.int64), documents[by_query])
 
 
-def count_shared_buckets(
-    store: Store, sketches: Sketches, language: str | None, part: int | None
-) -> list[tuple[str, int]]:
-    """Return the keys of one text's candidates, each with the number of buckets that it shares."""
-    config = store.corpus.config
-    look_up = look_up_of(sketches.buckets, sketches.shingle_counts, config, None)
-    statement = statements.COUNT_SHARED_BUCKETS
-    parameters: list[Any] = [
-        array(look_up.buckets.values),
-        int(look_up.sizes[0]),
-        look_up.threshold,
-    ]
-    if language is not None:
-        statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
-    if part is not None:
-        statement, parameters = statement + statements.OF_PART, [*parameters, part]
-    return store.read(statement, parameters, binary=True, prepare=True)
-
-
 def warn_of_misses(
     corpus: StoredCorpus, criterion: Criterion, shingle_count: int | None = None
 ) -> None:
@@ -233,9 +206,7 @@ def warn_of_misses(
     log.warning("%s", message, extra={"corpus": corpus.name})
 
 
-def warn_of_missed_passages(
-    corpus: StoredCorpus, tokens: Tokens, shingles: PassageShingles
-) -> None:
+def warn_of_missed_passages(corpus: StoredCorpus, tokens: Tokens) -> None:
     """Log a warning if documents that contain a text need not be found by its passages."""
     config = corpus.config
     units = count_units(tokens, config)
@@ -245,7 +216,7 @@ def warn_of_missed_passages(
             f"the text has {units} {name}, and only documents that share {config.passages} "
             f'{name} in a row with it are found in corpus "{corpus.name}"'
         )
-    elif left_out_runs(shingles, config):
+    elif left_out_runs(passage_shingles(tokens, config), config):
         command = f"textsim rebuild {shlex.quote(corpus.name)} --common-passages"
         message = (
             f'a part of the text is in very many documents of corpus "{corpus.name}", which are not '

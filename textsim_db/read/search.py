@@ -33,10 +33,8 @@ from textsim_db.read.find_candidates import (
     CandidateRows,
     LookUp,
     Numbers,
-    count_shared_buckets,
     find_candidates,
     look_up_of,
-    look_up_of_shingles,
     passage_look_up,
     warn_of_missed_passages,
     warn_of_misses,
@@ -49,7 +47,7 @@ from textsim_db.read.stored_documents import (
 )
 from textsim_db.results import Candidate, Match
 from textsim_db.sketch.exact_prefix import smallest_of
-from textsim_db.sketch.fingerprints import passage_shingles
+from textsim_db.sketch.fingerprints import fingerprints_of
 from textsim_db.sketch.ragged import Parts, in_parts, part_only
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.guard_lines import elements_apart
@@ -185,7 +183,18 @@ def candidates_of(
 ) -> list[Candidate]:
     """Return the candidates of a text, most shared buckets first."""
     sketches = _sketch_one(store, text, language, part_only(part))
-    shared = count_shared_buckets(store, sketches, language, part)
+    look_up = _look_up(store, sketches)
+    statement = statements.COUNT_SHARED_BUCKETS
+    parameters: list[Any] = [
+        array(look_up.buckets.values),
+        int(look_up.sizes[0]),
+        look_up.threshold,
+    ]
+    if language is not None:
+        statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
+    if part is not None:
+        statement, parameters = statement + statements.OF_PART, [*parameters, part]
+    shared = store.read(statement, parameters, binary=True, prepare=True)
     return sorted((Candidate(*row) for row in shared), key=lambda c: (-c.shared, c.key))
 
 
@@ -245,9 +254,8 @@ def _look_up(store: Store, sketches: Sketches) -> LookUp:
 
 def _passage_look_up(store: Store, tokens: Tokens, parts: Parts) -> LookUp:
     """Return the look-up of one text by its passages, and log a warning if it may miss documents."""
-    shingles = passage_shingles(tokens, store.corpus.config)
-    warn_of_missed_passages(store.corpus, tokens, shingles)
-    return look_up_of_shingles(shingles, store.corpus.config, parts)
+    warn_of_missed_passages(store.corpus, tokens)
+    return passage_look_up(fingerprints_of(tokens, store.corpus.config), parts)
 
 
 def _finds_passages(store: Store, criterion: Criterion) -> bool:

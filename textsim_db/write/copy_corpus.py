@@ -15,6 +15,7 @@ from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.read.statements import IDS_OF_KEYS
 from textsim_db.read.stored_documents import normal_forms
 from textsim_db.sketch.sketch_texts import boilerplate_words, sketch_tokens
 from textsim_db.text.hashing import parts_of_scopes
@@ -172,7 +173,7 @@ class CorpusCopier:
         """Yield documents of the old corpus as batches of the new corpus, a batch at a time."""
         for start in range(0, len(keys), BATCH_DOCUMENTS):
             batch = keys[start : start + BATCH_DOCUMENTS]
-            rows = cursor.execute(self._old.statement(statements.IDS_OF_KEYS), [batch]).fetchall()
+            rows = cursor.execute(self._old.statement(IDS_OF_KEYS), [batch]).fetchall()
             yield self._read(cursor, np.array([row[0] for row in rows], np.int32)).batch
 
     def _versions(self, cursor: Cursor) -> Versions:

@@ -53,7 +53,7 @@ from textsim_db.write.prepare_batches import (
     slice_of,
     without_words,
 )
-from textsim_db.write.vacuum_loads import VacuumDuringLoad, settle
+from textsim_db.write.vacuum_loads import TABLES, VacuumDuringLoad, settle
 from textsim_db.write.write_batch import Written
 
 log = logging.getLogger(__name__)
@@ -182,11 +182,9 @@ def add_many(
             if progress is not None:
                 progress(report)
         # The documents are vacuumed while the index on their band rows is built.
-        settled = executor.submit(
-            copy_context().run, settle, store, report.added, [statements.VACUUM_DOCUMENTS]
-        )
+        settled = executor.submit(copy_context().run, settle, store, report.added, TABLES[:1])
     settled.result()
-    settle(store, report.added, [statements.VACUUM_BAND_ROWS])
+    settle(store, report.added, TABLES[1:])
     return report
 
 

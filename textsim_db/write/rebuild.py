@@ -43,8 +43,8 @@ from textsim_db.errors import (
     TextsimError,
     shown,
 )
+from textsim_db.read.integrity_statements import TRACKED
 from textsim_db.read.list_pairs import Exceptions, twins
-from textsim_db.read.statistics_statements import IS_TRACKED
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
@@ -266,8 +266,7 @@ def is_enough(store: Store, config: CorpusConfig) -> bool:
         return False
     if old.is_unique and not config.is_unique and rejected(store, None):
         return False
-    is_tracked = read_rows(store.engine, IS_TRACKED, [store.corpus.id]) == [(True,)]
-    return old.threshold == config.threshold or not is_tracked
+    return old.threshold == config.threshold or not store.read(TRACKED)
 
 
 def alter(store: Store, config: CorpusConfig) -> None:
