@@ -244,7 +244,12 @@ def check_rows(
     sources = np.full(len(chosen), -1 if source is None else source)
     scopes = rng.choice((None, [rng.choice((b"", b"tenant")) for _ in chosen]))
     expiries = rng.choice((None, [rng.choice((b"", rng.randbytes(8))) for _ in chosen]))
-    identities = copy_rows.Identities(ids, keys, sources, languages, scopes, expiries)
+    columns = [
+        copy_rows.column(values, len(chosen)) for values in (keys, languages, scopes, expiries)
+    ]
+    identities = copy_rows.Identities(
+        ids, columns[0], sources, *columns[1:3], scopes is not None, columns[3]
+    )
     fingerprints = rng.choice((None, Ragged(numbers, tokens.word_offsets)))
     values_of = (*signatures, *(fingerprints or ()))
     contents = copy_rows.Contents(counts, numbers, tokens.word_offsets, *values_of)

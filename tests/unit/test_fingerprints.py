@@ -23,6 +23,7 @@ from textsim_db.sketch.exact_prefix import (
 from textsim_db.sketch.fingerprints import (
     LEFT_OUT,
     fingerprints_of,
+    fingerprints_of_shingles,
     passage_shingles,
 )
 from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
@@ -43,8 +44,8 @@ def computed(texts: list[str], config: CorpusConfig) -> list[list[int]]:
     """Return the fingerprints of texts, which are the same for all texts at once and text by text."""
     fingerprints = fingerprints_of(tokenize([text.encode() for text in texts]), config)
     of_each = [fingerprints.of(i).tolist() for i in range(len(texts))]
-    alone = (fingerprints_of(tokenize([text.encode()]), config) for text in texts)
-    assert of_each == [each.of(0).tolist() for each in alone]
+    shingles = (passage_shingles(tokenize([text.encode()]), config) for text in texts)
+    assert of_each == [fingerprints_of_shingles(each, config).tolist() for each in shingles]
     return of_each
 
 

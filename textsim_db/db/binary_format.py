@@ -23,7 +23,6 @@ from textsim_db.base.numba_compiler import (
 )
 from textsim_db.errors import DatabaseError
 from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.sketch.exact_prefix import CommonValues, common_values
 from textsim_db.sketch.ragged import Ragged, Signatures
 from textsim_db.text.utf8 import Utf8, concatenate, copy_span
 
@@ -210,11 +209,3 @@ def load_signatures(
             f"expected {config.num_hashes}: run textsim check"
         )
     return signatures
-
-
-def load_common(values: bytes, classes: bytes) -> CommonValues:
-    return common_values(load_int8_array(values), load_int2_arrays([classes])[0])
-
-
-def common_parameters(common: CommonValues) -> tuple[Parameter, Parameter]:
-    return array(common.values), array(common.classes)

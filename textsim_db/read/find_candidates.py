@@ -29,9 +29,10 @@ from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.exact_prefix import least_needed
 from textsim_db.sketch.fingerprints import (
     Fingerprints,
+    PassageShingles,
     count_units,
+    fingerprints_of_shingles,
     left_out_runs,
-    passage_shingles,
 )
 from textsim_db.sketch.ragged import Buckets, Parts, Ragged, in_parts
 from textsim_db.text.utf8 import Tokens
@@ -77,6 +78,12 @@ def passage_look_up(fingerprints: Fingerprints | None, parts: Parts) -> LookUp:
     assert fingerprints is not None
     sizes = np.zeros(len(fingerprints.sizes), np.int32)  # any size may share a passage
     return LookUp(in_parts(fingerprints, parts), sizes, parts, None, of_passages=True)
+
+
+def look_up_of_shingles(shingles: PassageShingles, config: CorpusConfig, parts: Parts) -> LookUp:
+    """Return the look-up of one text by its fingerprints."""
+    fingerprints = fingerprints_of_shingles(shingles, config)
+    return passage_look_up(Ragged(fingerprints, np.array([0, len(fingerprints)])), parts)
 
 
 def without_common(store: Store, look_up: LookUp, max_documents: int) -> tuple[LookUp, Int32Array]:
@@ -206,7 +213,9 @@ def warn_of_misses(
     log.warning("%s", message, extra={"corpus": corpus.name})
 
 
-def warn_of_missed_passages(corpus: StoredCorpus, tokens: Tokens) -> None:
+def warn_of_missed_passages(
+    corpus: StoredCorpus, tokens: Tokens, shingles: PassageShingles
+) -> None:
     """Log a warning if documents that contain a text need not be found by its passages."""
     config = corpus.config
     units = count_units(tokens, config)
@@ -216,7 +225,7 @@ def warn_of_missed_passages(corpus: StoredCorpus, tokens: Tokens) -> None:
             f"the text has {units} {name}, and only documents that share {config.passages} "
             f'{name} in a row with it are found in corpus "{corpus.name}"'
         )
-    elif left_out_runs(passage_shingles(tokens, config), config):
+    elif left_out_runs(shingles, config):
         command = f"textsim rebuild {shlex.quote(corpus.name)} --common-passages"
         message = (
             f'a part of the text is in very many documents of corpus "{corpus.name}", which are not '

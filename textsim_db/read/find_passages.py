@@ -31,7 +31,7 @@ from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.find_candidates import (
     CandidateRows,
     find_candidates,
-    passage_look_up,
+    look_up_of_shingles,
     read_candidates,
     without_common,
 )
@@ -54,7 +54,6 @@ from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
 from textsim_db.sketch.fingerprints import (
     PassageShingles,
     count_units,
-    fingerprints_of,
     left_out_runs,
     passage_shingles,
 )
@@ -130,7 +129,7 @@ def _search(
     config, parts = store.corpus.config, part_only(part)
     tokens = tokens_without([text], config)
     shingles = passage_shingles(tokens, config)
-    look_up = passage_look_up(fingerprints_of(tokens, config), parts)
+    look_up = look_up_of_shingles(shingles, config, parts)
     common = list(_runs_without_fingerprints(store, shingles))
     if max_documents is not None:
         look_up, of_many = without_common(store, look_up, max_documents)
@@ -203,7 +202,7 @@ def passages_of(store: Store, key: str, min_words: int | None) -> PassageList:
         row = row_of_key(cursor, store.corpus, key)
         tokens = tokens_of([form.encode() for form in forms_of_rows(store, [row])])
         shingles = passage_shingles(tokens, config)
-        look_up = passage_look_up(fingerprints_of(tokens, config), part_only(row[5]))
+        look_up = look_up_of_shingles(shingles, config, part_only(row[5]))
         candidates = read_candidates(cursor, store.corpus, look_up)
     passages = _shared(store, tokens, candidates, least).passages
     of_others = [passage for passage in passages if passage.key != key]

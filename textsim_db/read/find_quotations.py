@@ -33,7 +33,8 @@ from textsim_db.read.stored_documents import WordNumbers, stored_word_numbers
 from textsim_db.results import Quotation
 from textsim_db.sketch.fingerprints import (
     count_units,
-    fingerprints_of,
+    fingerprints_of_shingles,
+    passage_shingles,
 )
 from textsim_db.sketch.ragged import Ragged, part_only
 from textsim_db.sketch.sketch_texts import places_of_words
@@ -104,6 +105,9 @@ def _look_up(store: Store, readings: list[Reading], part: int | None) -> LookUp:
             f'corpus "{corpus.name}" finds only quotations with {config.passages} '
             f"{config.shingle.noun}s or more in a row; name the key of the document, or quote more words"
         )
-    warn_of_missed_passages(corpus, all_tokens[0])
-    fingerprints = np.unique(fingerprints_of(tokens_of(forms), config).values)
+    shingles = [passage_shingles(tokens, config) for tokens in all_tokens]
+    warn_of_missed_passages(corpus, all_tokens[0], shingles[0])
+    fingerprints = np.unique(
+        np.concatenate([fingerprints_of_shingles(each, config) for each in shingles])
+    )
     return passage_look_up(Ragged(fingerprints, np.array([0, len(fingerprints)])), part_only(part))

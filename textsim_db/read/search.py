@@ -35,6 +35,7 @@ from textsim_db.read.find_candidates import (
     Numbers,
     find_candidates,
     look_up_of,
+    look_up_of_shingles,
     passage_look_up,
     warn_of_missed_passages,
     warn_of_misses,
@@ -47,7 +48,7 @@ from textsim_db.read.stored_documents import (
 )
 from textsim_db.results import Candidate, Match
 from textsim_db.sketch.exact_prefix import smallest_of
-from textsim_db.sketch.fingerprints import fingerprints_of
+from textsim_db.sketch.fingerprints import passage_shingles
 from textsim_db.sketch.ragged import Parts, in_parts, part_only
 from textsim_db.sketch.sketch_texts import Sketches, buckets_of, sketch, sketch_tokens
 from textsim_db.text.guard_lines import elements_apart
@@ -254,8 +255,9 @@ def _look_up(store: Store, sketches: Sketches) -> LookUp:
 
 def _passage_look_up(store: Store, tokens: Tokens, parts: Parts) -> LookUp:
     """Return the look-up of one text by its passages, and log a warning if it may miss documents."""
-    warn_of_missed_passages(store.corpus, tokens)
-    return passage_look_up(fingerprints_of(tokens, store.corpus.config), parts)
+    shingles = passage_shingles(tokens, store.corpus.config)
+    warn_of_missed_passages(store.corpus, tokens, shingles)
+    return look_up_of_shingles(shingles, store.corpus.config, parts)
 
 
 def _finds_passages(store: Store, criterion: Criterion) -> bool:

@@ -92,6 +92,10 @@ def left_out_runs(shingles: PassageShingles, config: CorpusConfig) -> list[LeftO
     return [LeftOutRun(int(run[0]), len(run)) for run in runs if len(run) >= least]
 
 
+def fingerprints_of_shingles(shingles: PassageShingles, config: CorpusConfig) -> Int32Array:
+    return _fingerprints_of_shingles(shingles, _window(config).width)
+
+
 def distinct_passage_values(tokens: Tokens, config: CorpusConfig) -> Int64Array:
     """Return the distinct shingle values of each text, one text after another: (values,)."""
     return _distinct_values(_units_of(tokens, config), _window(config).n)
@@ -180,6 +184,17 @@ def _fingerprints(
         chosen[:count].sort()
         offsets[i + 1] = offsets[i] + _keep_distinct(chosen, count)
     return fingerprints[: offsets[-1]].copy(), offsets
+
+
+@kernel
+def _fingerprints_of_shingles(shingles: PassageShingles, width: int) -> Int32Array:
+    ranks = np.empty(len(shingles.values), np.int64)
+    for k in range(len(ranks)):
+        ranks[k] = _rank(shingles.values[k], shingles.classes[k])
+    fingerprints = np.empty(len(ranks), np.int32)
+    count = _choose(shingles.values, ranks, width, fingerprints)
+    fingerprints[:count].sort()
+    return fingerprints[: _keep_distinct(fingerprints, count)].copy()
 
 
 @inlined_kernel

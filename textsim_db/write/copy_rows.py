@@ -147,21 +147,8 @@ class Contents(NamedTuple):
 
 
 class Identities(NamedTuple):
-    """The ids, keys, sources and languages of documents: (rows,) each."""
+    """The ids, keys, sources and other columns of documents: (rows,) each."""
 
-    ids: Int64Array
-    keys: Sequence[bytes]
-    source_ids: Int64Array
-    """The attached tables, or -1."""
-    languages: Sequence[bytes] | None = None
-    """None if the corpus does not identify languages."""
-    scopes: Sequence[bytes] | None = None
-    """None if the corpus is not scoped."""
-    expiries: Sequence[bytes] | None = None
-    """In the format of timestamptz_send, or empty for never; None if documents never expire."""
-
-
-class _Row(NamedTuple):
     ids: Int64Array
     keys: Utf8
     source_ids: Int64Array
@@ -197,30 +184,19 @@ def copy_documents(identities: Identities, contents: Contents, chosen: Int64Arra
     The columns are id, key, source_id, shingle_count, language, scope, expires_at, guard, word_ids,
     normal_form, signature, fingerprints. chosen: (rows,), the places of the documents in the batch.
     """
-    ids, keys, source_ids, languages, scopes, expiries = identities
-    rows = len(keys)
-    row = _Row(
-        ids,
-        concatenate(keys),
-        source_ids,
-        _column(languages, rows),
-        _column(scopes, rows),
-        scopes is not None,
-        _column(expiries, rows),
-    )
     # NumPy makes the array, because it asks for large pages and kernels do not.
-    out = np.empty(_size_of_documents(row, contents, chosen) + SURPLUS_BYTES, np.uint8)
-    return out[: _write_documents(row, contents, chosen, out)]
+    out = np.empty(_size_of_documents(identities, contents, chosen) + SURPLUS_BYTES, np.uint8)
+    return out[: _write_documents(identities, contents, chosen, out)]
 
 
-def _column(values: Sequence[bytes] | None, rows: int) -> Utf8:
+def column(values: Sequence[bytes] | None, rows: int) -> Utf8:
     """Return the values of a column; a column without values is empty in each row."""
     if values is None:
         return Utf8(np.empty(0, np.uint8), np.zeros(rows + 1, np.int64))
     return concatenate(values)
 
 
-def _size_of_documents(row: _Row, contents: Contents, chosen: Int64Array) -> int:
+def _size_of_documents(row: Identities, contents: Contents, chosen: Int64Array) -> int:
     # The number of fields, their lengths, 3 * 4 and 8 bytes of numbers, three array headers.
     fixed = 2 + _FIELDS * LENGTH_BYTES + 12 + 8 + 3 * ARRAY_HEADER
     texts = sum(len(column.data) for column in (row.keys, row.languages, row.scopes, row.expiries))
@@ -239,7 +215,9 @@ def _size_of_documents(row: _Row, contents: Contents, chosen: Int64Array) -> int
 
 
 @kernel
-def _write_documents(row: _Row, contents: Contents, chosen: Int64Array, out: ByteArray) -> int:
+def _write_documents(
+    row: Identities, contents: Contents, chosen: Int64Array, out: ByteArray
+) -> int:
     at = 0
     for k in range(len(chosen)):
         at = _write_identity(out, at, row, contents.shingle_counts[chosen[k]], k)
@@ -248,7 +226,7 @@ def _write_documents(row: _Row, contents: Contents, chosen: Int64Array, out: Byt
 
 
 @inlined_kernel
-def _write_identity(out: ByteArray, at: int, row: _Row, shingle_count: int, k: int) -> int:
+def _write_identity(out: ByteArray, at: int, row: Identities, shingle_count: int, k: int) -> int:
     out[at] = 0
     out[at + 1] = _FIELDS
     at = _write_int4(out, at + 2, row.ids[k])

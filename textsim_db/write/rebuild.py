@@ -30,11 +30,17 @@ import psycopg
 from psycopg import errors as pg
 
 from textsim_db.db import stored_corpus
-from textsim_db.db.engine import Connection, autocommit, is_lost, read_rows, transaction
+from textsim_db.db.engine import (
+    Connection,
+    autocommit,
+    is_lost,
+    read_rows,
+    transaction,
+    wait_at_most,
+)
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.db.time_limits import wait_at_most
 from textsim_db.errors import (
     ConfigurationError,
     CorpusBusy,

@@ -32,6 +32,7 @@ from textsim_db.write.copy_rows import (
     Identities,
     band_rows,
     changed_rows,
+    column,
     copy_band_rows,
     copy_document_rows,
     copy_new_rows,
@@ -291,14 +292,14 @@ def insert(
     attached tables that they come from, or NO_SOURCE.
     """
     sketches, chosen = batch.sketches, numbers.tolist()
-    columns = batch.keys, batch.languages, batch.scopes
     keys, languages, scopes = (
-        None if column is None else [column[i].encode() for i in chosen] for column in columns
+        column(None if values is None else [values[i].encode() for i in chosen], len(chosen))
+        for values in (batch.keys, batch.languages, batch.scopes)
     )
-    expiries = None
-    if batch.expiries is not None:
-        expiries = [batch.expiries[i] or b"" for i in chosen]
-    identities = Identities(ids, keys or [], source_ids, languages, scopes, expiries)
+    given = batch.expiries
+    expiries = column(None if given is None else [given[i] or b"" for i in chosen], len(chosen))
+    is_scoped = batch.scopes is not None
+    identities = Identities(ids, keys, source_ids, languages, scopes, is_scoped, expiries)
     tokens, none = sketches.tokens, np.empty(0, np.int64)
     words = (np.empty(0, np.int32), none, tokens.utf8)
     if batch.word_ids is not None:
