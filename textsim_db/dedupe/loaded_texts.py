@@ -20,7 +20,7 @@ from textsim_db.cluster.loaded_documents import LoadedDocuments, rows_of
 from textsim_db.compare.pair_values import Rows
 from textsim_db.files.records import in_temporary_folder
 from textsim_db.results import AddReport
-from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.settings.corpus_settings import CorpusConfig, learns_common
 from textsim_db.sketch.ragged import Parts, Ragged, merge_parts, offsets_of
 from textsim_db.text.hashing import (
     SPREAD,
@@ -157,7 +157,7 @@ class LoadedTexts:
         """
         # Documents without a scope are read faster.
         documents = (each if each[2:] != (None,) else each[:2] for each in documents)
-        if self.config.learns_common:
+        if learns_common(self.config):
             self.config, documents = learn_from_first(documents, self.config)
         report = AddReport()
         with closing(ahead(in_batches(documents), self._add)) as batches:

@@ -436,15 +436,15 @@ class CorpusConfig(CorpusSettings):
                 )
 
     @property
-    def learns_common(self) -> bool:
-        """Whether the corpus learns common shingles, which it has not learned yet."""
-        of_shingles = self.is_exact and self.common is None
-        return of_shingles or (self.passages is not None and self.common_of_passages is None)
-
-    @property
     def learns_boilerplate(self) -> bool:
         """Whether the next rebuild learns the boilerplate."""
         return self.boilerplate is not None and not self.boilerplate_values
+
+
+def learns_common(config: CorpusConfig) -> bool:
+    """Say whether a corpus learns common shingles, which it has not learned yet."""
+    of_shingles = config.is_exact and config.common is None
+    return of_shingles or (config.passages is not None and config.common_of_passages is None)
 
 
 DEFAULTS = CorpusSettings()
