@@ -28,7 +28,7 @@ from textsim_db.db.engine import (
 from textsim_db.db.retries import Attempts
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound, RecipeError
 from textsim_db.results import CorpusSummary
-from textsim_db.settings.corpus_settings import NEWER_VERSION, CorpusConfig
+from textsim_db.settings.corpus_settings import GUARD_LISTS, NEWER_VERSION, CorpusConfig
 from textsim_db.settings.named_values import Guard, Shingle
 
 if TYPE_CHECKING:
@@ -325,6 +325,7 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
         "shingle": Shingle(row["unit"], row["shingle_length"]),
         "stop_words_by_language": tuple((code, tuple(words)) for code, words in lists),
         "keep_for": None if microseconds is None else timedelta(microseconds=microseconds),
+        "guard_lists": GUARD_LISTS if row["guard_lists"] is None else row["guard_lists"],
     }
     config = CorpusConfig(**columns)
     config = replace(

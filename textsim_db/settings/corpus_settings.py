@@ -26,7 +26,7 @@ from textsim_db.settings.named_values import (
 
 RECIPE = 3
 """The version of all steps from text to buckets. A change of any step needs a new version."""
-GUARD_LISTS = 2
+GUARD_LISTS = 3
 """The version of the lists of guards: negations, fillers, units and endings of ordinals."""
 
 NEWER_VERSION = "use a newer version of textsim-db"
