@@ -441,6 +441,12 @@ class CorpusConfig(CorpusSettings):
         return self.boilerplate is not None and not self.boilerplate_values
 
 
+def learns_common(config: CorpusConfig) -> bool:
+    """Say whether a corpus learns common shingles, which it has not learned yet."""
+    of_shingles = config.is_exact and config.common is None
+    return of_shingles or (config.passages is not None and config.common_of_passages is None)
+
+
 DEFAULTS = CorpusSettings()
 """The default settings of a corpus, and of Spark."""
 

@@ -49,10 +49,8 @@ from textsim_db.text.word_roles import (
 )
 
 
-def guards_of(tokens: Tokens, rules: GuardRules) -> Int64Array | None:
-    """Return the guard of each document: (documents,); None if there are no guards."""
-    if not rules.guards:
-        return None
+def guards_of(tokens: Tokens, rules: GuardRules) -> Int64Array:
+    """Return the guard of each document: (documents,)."""
     kinds = _Kinds(*(guard in rules.guards for guard in Guard))
     return _guards_of(tokens, listed_words(rules), kinds)
 
