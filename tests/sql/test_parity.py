@@ -33,7 +33,7 @@ ONLY_SQL = {
 """Arguments that only the function has, where a method has an argument of another kind instead."""
 ONLY_PYTHON = {"measure", "rank", "progress", "later", "any_text"}
 """Arguments that only methods have: the other measures, functions, and a rebuild at once or later."""
-OTHER_KINDS = {"attach", "detach", "merge", "normal_form", "remove"}
+OTHER_KINDS = {"attach", "characters", "detach", "merge", "normal_form", "remove"}
 """Functions that take a relation, a text or one key, and their methods something else."""
 NO_READERS = {"add_unique", "forget", "unmerge", "status", "quote", "regions"}
 """Writers; a function whose columns show ages where the method has times; one of lists of rows."""

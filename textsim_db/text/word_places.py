@@ -29,6 +29,7 @@ from textsim_db.text.hashing import (
     number_at,
 )
 from textsim_db.text.nfkc import (
+    MARK,
     SPACELESS,
     Tables,
     find_unstable,
@@ -121,8 +122,8 @@ class WordPlaces(NamedTuple):
 def place_words(text: str) -> tuple[list[str], WordPlaces]:
     """Return the words of the normal form of a text, and the place of each in the text.
 
-    A place reaches from the first to the last character of the word, with those between that the normal
-    form leaves out. If one character makes several words, such as the fraction in "½", they have the
+    A place reaches from the first to the last character of the word and its marks, with those between that
+    the normal form leaves out. If one character makes several words, such as the fraction in "½", they have the
     same place. Raises DocumentError for NUL and lone surrogates.
     """
     body, table = concatenate([to_bytes(text)]), tables()
@@ -132,7 +133,10 @@ def place_words(text: str) -> tuple[list[str], WordPlaces]:
         body, firsts, lasts = _normalize_with_places(body.data, table, character_of)
     tokens, places = split_with_places(body, table)
     words = tokens.words(np.arange(len(tokens.starts)))
-    return words, WordPlaces(firsts[places.starts], lasts[places.ends - 1] + 1)
+    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    no_marks = np.append(np.flatnonzero(table.kind[points] < MARK), len(points))
+    ends = no_marks[np.searchsorted(no_marks, lasts[places.ends - 1] + 1)]
+    return words, WordPlaces(firsts[places.starts], ends)
 
 
 def _normalize_with_places(
