@@ -33,5 +33,9 @@ USER textsim
 ENV NUMBA_CACHE_DIR=/home/textsim/.cache/numba
 WORKDIR /home/textsim
 STOPSIGNAL SIGTERM
+# What a worker with --metrics-port 9464 answers. Other servers of the image have another address.
+ENV TEXTSIM_HEALTH_URL=http://127.0.0.1:9464/healthz
+HEALTHCHECK --interval=10s --timeout=10s --start-period=2m --start-interval=1s \
+    CMD ["python", "-c", "import os, urllib.request as r; r.urlopen(os.environ['TEXTSIM_HEALTH_URL'], timeout=5)"]
 ENTRYPOINT ["textsim-in-container"]
 CMD ["--help"]

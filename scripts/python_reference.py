@@ -25,7 +25,7 @@ MODULES: Final = {
 }
 CORPUS: Final = {
     "Begin with": "add_many remove query query_many neighbours pairs clusters duplicates attach rebuild",
-    "Add": "add add_unique",
+    "Add": "add add_unique reject rejected",
     "Search": "nearest distinct candidates quote passages passages_of shared_passages regions "
     "characters contamination",
     "Group": "track update_clusters members cluster_events untrack split inspect_clusters",

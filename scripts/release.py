@@ -26,6 +26,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from scripts import publication
 from textsim_db import __version__
 from textsim_db.db import schema
 
@@ -112,7 +113,7 @@ def pack(file: Path, root: Path, names: Iterable[str]) -> Path:
 
 def contents(file: Path) -> dict[str, bytes]:
     """Return the files of an archive; a file that is no archive contains itself."""
-    if file.suffix == ".whl":
+    if file.suffix in (".whl", ".zip"):
         with zipfile.ZipFile(file) as wheel:
             return {name: wheel.read(name) for name in wheel.namelist()}
     if file.suffix != ".gz":
@@ -177,7 +178,13 @@ def pythons() -> dict[str, str | None]:
 def install(python: str | Path, wheel: Path, folder: Path, *options: str | Path) -> Path:
     """Install the wheel in a new environment; return the folder of its commands."""
     run(python, "-m", "venv", folder)
-    pip = (folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-compile")
+    pip = (
+        folder / "bin" / "python",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+    )
     run(*pip, *options, wheel, cwd=folder)
     return folder / "bin"
 
@@ -205,7 +212,11 @@ def build(source: Path, dist: Path, folder: Path) -> list[Path]:
     script = dist / f"textsim-{__version__}.sql"
     script.write_bytes(SHORT_LICENCE + schema.script().encode())
     image = build_context(source, dist)
-    files = [wheel, sdist, script, build_extension(source, dist), image]
+    extension = build_extension(source, dist)
+    sources = [*sorted(tracked("sql")), "LICENSE"]
+    pgxn = publication.write_pgxn(source, sources, dist / f"textsim-{__version__}.zip")
+    check_pgxn(pgxn, extension, folder)
+    files = [wheel, sdist, script, extension, image, pgxn]
     if found := [fault for file in files for fault in faults(file)]:
         raise SystemExit("\n".join(["error: the files are not as a release needs them", *found]))
     (folder / "image").mkdir()
@@ -214,6 +225,31 @@ def build(source: Path, dist: Path, folder: Path) -> list[Path]:
     if (folder / wheel.name).read_bytes() != wheel.read_bytes():
         raise SystemExit("error: the image would have another wheel")
     return files
+
+
+def check_pgxn(archive: Path, extension: Path, folder: Path) -> None:
+    """Install the extension from PGXN's archive, and compare it with the packed extension."""
+    with zipfile.ZipFile(archive) as opened:
+        opened.extractall(folder)
+    root = folder / "installed"
+    run("make", "-C", folder / archive.stem, "install", f"DESTDIR={root}", "SHAREDIR=")
+    installed = {f"extension/{file.name}": file.read_bytes() for file in root.rglob("*.*")}
+    if installed != {name: data for name, data in contents(extension).items() if name != "LICENSE"}:
+        raise SystemExit("error: PGXN's archive installs another extension")
+
+
+def write_descriptions(wheel: Path, sdist: Path, folder: Path) -> list[Path]:
+    """Write the files by which registries describe the release."""
+    commands = install(sys.executable, wheel, folder / "described")
+    written = {
+        "server.json": publication.mcp_server(),
+        "recipe.yaml": publication.conda_recipe(sdist),
+    }
+    for name, value in written.items():
+        (sdist.parent / name).write_bytes(publication.as_json(value))
+    sbom = sdist.parent / f"{wheel.stem}.cdx.json"
+    publication.write_sbom(commands / "python", sbom)
+    return [sbom, *(sdist.parent / name for name in written)]
 
 
 def main() -> None:
@@ -235,10 +271,13 @@ def main() -> None:
                 check_wheel(install(python, files[0], folder / version), folder)
             tried = f"works, after {time.monotonic() - start:.0f} s" if python else "was not found"
             print(f"Python {version} {tried}", flush=True)
+        files += write_descriptions(files[0], files[1], folder)
     sums = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files]
     (dist / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
     for file, line in zip(files, sums, strict=True):
         print(f"{file.stat().st_size:>10,}  {line}", end="")
+    for needed in publication.missing():
+        print(f"missing before a publication: {needed}")
 
 
 if __name__ == "__main__":

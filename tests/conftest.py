@@ -49,6 +49,7 @@ from tests.support.servers import (
     start_embedded,
 )
 from textsim_db.base import numba_compiler
+from textsim_db.base.interpreter import SECONDS_VARIABLE, interpreter
 from textsim_db.cli import app, warm
 from textsim_db.corpus.database import URL_VARIABLE as DATABASE_URL_VARIABLE
 from textsim_db.db import embedded_server
@@ -102,6 +103,8 @@ def pytest_configure(config: pytest.Config) -> None:
         atexit.register(_clean, config.stash[FOLDER])
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ.pop(DATABASE_URL_VARIABLE, None)
+    # Tests, and the commands that they start, run the kernels as they are when they are compiled.
+    os.environ[SECONDS_VARIABLE], interpreter.seconds = "0", 0.0
 
 
 @pytest.hookimpl(tryfirst=True)

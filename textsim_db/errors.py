@@ -37,18 +37,23 @@ class MeasureError(TextsimError, ValueError):
 class DuplicateError(TextsimError):
     """A unique corpus has a document that matches a new one; `key` is the key of the new one.
 
-    `matches` are the documents that stand in its way, best first.
+    `matches` are the documents that stand in its way, best first. `reason` says why the first of them
+    was rejected; it is None if it was not.
     """
 
-    def __init__(self, corpus: str, key: str, matches: Sequence[Match]) -> None:
+    def __init__(
+        self, corpus: str, key: str, matches: Sequence[Match], reason: str | None = None
+    ) -> None:
         best = matches[0]
+        why = "" if reason is None else f", which was rejected: {shown(reason)}"
         super().__init__(
             f'document "{shown(key[:100])}" was not added: it is a twin of document '
             f'"{shown(best.key[:100])}" of the corpus "{shown(corpus)}", with similarity '
-            f"{best.similarity:.3f}"
+            f"{best.similarity:.3f}{why}"
         )
         self.key = key
         self.matches = list(matches)
+        self.reason = reason
 
 
 class DocumentError(TextsimError, ValueError):

@@ -3,8 +3,8 @@
 --
 --     base        10 tables, 11 and 12 what many functions check, 13 the begin of a step of an upgrade, 15 the rule of a
 --                 match, 20 to 22 from a text to its buckets, 23 measures, 24 guards
---     core        30 search, 40 write, 41 the functions of a corpus, 42 and 43 unique corpora, 47 judgements,
---                 48 results without copies, 50 to 53 create, forget and replace a corpus
+--     core        30 search, 39 rejected texts, 40 write, 41 the functions of a corpus, 42 and 43 unique corpora,
+--                 47 judgements, 48 results without copies, 50 to 53 create, forget and replace a corpus
 --     passages    45 passages, 49 quotations
 --     clusters    46 computed when somebody asks, 54 to 59 and 61 tracked: kept current in tables
 --     tables      the user's tables that are attached: 60 the log of changes, 62 to 66 keys, triggers, refused tables,
@@ -213,13 +213,16 @@ CREATE TABLE IF NOT EXISTS textsim.document (
     -- the hash of the words that the guards of the corpus count; documents with different guards are never merged.
     -- NULL without guards
     guard bigint,
-    word_ids integer[],  -- ids of the words of the normal form, in order; NULL until a worker has given all words ids
+    -- ids of the words of the normal form, in order; NULL until a worker has given all words ids, and in a corpus of
+    -- characters
+    word_ids integer[],
     -- num_hashes values of 16 bits, or in an exact corpus integer[], the low 32 bits of the smallest shingle
     -- values; empty for a text without words
     signature smallint[] NOT NULL,
     fingerprints integer[],  -- the distinct fingerprints, in order; NULL in a corpus without passages
-    normal_form text,  -- the normal form while word_ids is NULL
+    normal_form text,  -- the normal form if word_ids is NULL
     counted_keys bigint[],  -- the records of cluster_size without the document, by the hashes that their keys have as scopes
+    rejected text,  -- why the document was rejected: it only keeps its twins out, and counts nowhere else; or NULL
     -- Exactly one of the two columns holds the words of the document.
     CHECK ((word_ids IS NULL) <> (normal_form IS NULL))
 );

@@ -1,7 +1,7 @@
 -- The age of a time, when a document expires, and which documents have not expired. An expired document counts nowhere.
 --
 -- now() of the server decides. Statements that users' results come from have the condition {alive} (in Python) or
--- textsim._alive(c, 'd'), which is empty in a corpus without keep_for. A row of an attached table that has expired counts
+-- textsim._alive(c, 'd'), which is empty in a corpus without keep_for that is not unique. A row of an attached table that has expired counts
 -- as a row without a text: textsim._has_document is the condition of every reader. It has the row filter too, which
 -- _prepare_source parses as the condition of an index on an empty temporary table, so no code of a user runs with the
 -- rights of the schema's owner. Clocks of transactions differ. So an unchanged document of a unique corpus is compared
@@ -20,12 +20,17 @@ LANGUAGE sql STABLE PARALLEL SAFE
 RETURN now() + make_interval(secs => extract(epoch FROM c.keep_for)::double precision);
 
 -- A condition to append: a document has not expired; empty if the documents of the corpus never do.
-CREATE OR REPLACE FUNCTION textsim._alive(c textsim.corpus, alias text) RETURNS text
+CREATE OR REPLACE FUNCTION textsim._unexpired(c textsim.corpus, alias text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN c.keep_for IS NULL THEN ''
     ELSE format(' AND (%1$s.expires_at IS NULL OR %1$s.expires_at > now())', alias) END;
 
--- A condition to append: documents d and e are of one part and have not expired; empty in a corpus without either.
+-- A condition to append: a document counts, because it has not expired, and was not rejected.
+CREATE OR REPLACE FUNCTION textsim._alive(c textsim.corpus, alias text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN textsim._unexpired(c, alias) || CASE WHEN c.is_unique THEN format(' AND %s.rejected IS NULL', alias) ELSE '' END;
+
+-- A condition to append: documents d and e are of one part and count; empty in a corpus where all documents do.
 CREATE OR REPLACE FUNCTION textsim._may_meet(c textsim.corpus) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN c.scoped THEN ' AND d.part = e.part' ELSE '' END

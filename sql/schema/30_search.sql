@@ -85,8 +85,7 @@ CREATE OR REPLACE FUNCTION textsim._shingle_texts(c textsim.corpus, word_ids int
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     SELECT r.run
-    FROM (SELECT textsim._stored_form(c.id, word_ids, form) AS form OFFSET 0) f  -- computed once
-    CROSS JOIN LATERAL textsim._char_runs(f.form, c.shingle_length) r (run)
+    FROM textsim._char_runs(form, c.shingle_length) r (run)
     WHERE c.unit = 'char'
     UNION ALL
     SELECT array_to_string(w.ids[i:i + c.shingle_length - 1], ' ')
@@ -126,11 +125,11 @@ BEGIN
 END $$;
 
 -- The documents of a corpus that are similar to the given buckets and words, best first. threshold: NULL, any similarity
--- above 0, as nearest() returns it. of_siblings: as in _candidates_N().
+-- above 0, as nearest() returns it. of_siblings, with_rejected: as in _candidates_N().
 CREATE OR REPLACE FUNCTION textsim._search(
     c textsim.corpus, own_buckets integer[], own_values bigint[], own_form text, own_ids integer[], own_count integer,
     own_key text, threshold double precision, max_results integer, of_language text, of_part bigint,
-    of_guard bigint DEFAULT NULL, of_siblings boolean DEFAULT false)
+    of_guard bigint DEFAULT NULL, of_siblings boolean DEFAULT false, with_rejected boolean DEFAULT false)
 RETURNS TABLE (key text, similarity double precision, guard bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off AS $$
@@ -148,7 +147,8 @@ DECLARE
     scores double precision[] := '{}';
     guards bigint[] := '{}';
     score double precision;
-    last_score double precision;  -- of the last result, if there are as many as are wanted
+    -- of the last result, if there are as many as are wanted; nearest() compares all its candidates
+    last_score double precision;
     has_candidates boolean := true;
 BEGIN
     -- Most texts have no candidate, and to plan the comparison takes as long as to sketch a text. So the band table is
@@ -168,10 +168,10 @@ BEGIN
     FOR d IN EXECUTE format(
             'SELECT k.*, ' || CASE WHEN has_numbers THEN 'k.normal_form'
                 ELSE 'coalesce(k.normal_form, textsim._normal_form_of_%1$s(k.word_ids))' END || ' AS form '
-            'FROM textsim._candidates_%1$s($1, $2, $3, $4, $5, $6, $7, $8, $9) k '
-            'WHERE textsim._may_reach(k.shingle_count, $2, $10)', c.id)
+            'FROM textsim._candidates_%1$s($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $12) k '
+            'WHERE textsim._may_reach(k.shingle_count, $2, $11)', c.id)
         USING own_buckets, own_count, own_key, threshold, of_language, of_part, of_guard, own_form, of_siblings,
-            least_score
+            with_rejected, least_score, max_results
     LOOP
         EXIT WHEN d.most_similar < last_score;
         IF d.form IS NULL THEN
@@ -195,7 +195,7 @@ BEGIN
         keys := keys || d.key;
         scores := scores || score;
         guards := guards || d.guard;
-        IF cardinality(scores) >= max_results THEN
+        IF threshold IS NOT NULL AND cardinality(scores) >= max_results THEN
             last_score := (SELECT s FROM unnest(scores) s ORDER BY s DESC OFFSET max_results - 1 LIMIT 1);
         END IF;
     END LOOP;
@@ -543,9 +543,9 @@ BEGIN
         RETURN;
     END IF;
     part := textsim._part_of(c, scope);
-    IF c.bands IS NOT NULL AND NOT textsim._compares_all(c.id, part) THEN
+    IF c.bands IS NOT NULL AND NOT textsim._compares_all(c.id, part, false) THEN
         RAISE EXCEPTION 'corpus "%" is not exact: its bands find no documents far below its threshold, and it has more '
-            'than % documents to compare with the text', corpus, textsim._few_documents()
+            'than % documents to compare with the text', corpus, textsim._few_documents(false)
             USING ERRCODE = 'object_not_in_prerequisite_state',
                 HINT = 'Make a corpus for this search with recall => 1 and a threshold of 0.5 or less.';
     END IF;
@@ -554,17 +554,18 @@ BEGIN
         SELECT s.key, s.similarity, textsim._differs(c, form, own_guard, s.key, s.guard)
         FROM textsim._search(
             c, CASE WHEN c.bands IS NULL THEN  -- all shingles of the text are looked up
-                textsim._stored_buckets(c, textsim._signature(c, shingle_values, 1e-9), part) ELSE '{}' END,
-            shingle_values, form, NULL, textsim._count_shingles(form, shingle_values, c.unit, c.shingle_length), NULL,
-            NULL, k, language, part) s
+                textsim._in_part(array(SELECT ((x << 32) >> 32)::integer FROM unnest(shingle_values) x), part) ELSE '{}' END,
+            shingle_values, form, NULL, CASE WHEN c.bands IS NULL THEN cardinality(shingle_values) END, NULL, NULL, k,
+            language, part) s
         WHERE form <> '';  -- a text without words is similar to none
 END $$;
 COMMENT ON FUNCTION textsim.nearest(text, text, integer, text, text)
     IS 'Returns the k documents that are most similar to a text, and their exact similarity, best first, without a '
-    'threshold. In a corpus or a scope of at most 1,000 documents it compares all with the text. A larger corpus must '
-    'be exact. It looks the text up by the rarest shingles of each document: the lower its threshold, the more of them. '
-    'Every document from its threshold on is found. Below it, documents that share only other shingles with the text '
-    'are missed. There are fewer than k rows if no others are found. differs, language and scope are as in matches().';
+    'threshold. In a corpus or a scope of at most 30 documents it compares all with the text. In a larger exact corpus '
+    'it looks the text up by the rarest shingles of each document: the lower its threshold, the more of them. Every '
+    'document from its threshold on is found. Below it, it compares the k + 30 documents that share the most of these '
+    'shingles, and misses others. In a corpus that is not exact it compares all of at most 1,000 documents, and refuses '
+    'more. There are fewer than k rows if no others are found. differs, language and scope are as in matches().';
 
 CREATE OR REPLACE FUNCTION textsim.differs(corpus text, a text, b text) RETURNS text[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$

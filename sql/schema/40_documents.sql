@@ -1,6 +1,7 @@
 -- Documents written and removed by SQL, in the caller's transaction. Signature and band rows are written at
 -- once, so searches find the document. Its words stay in normal_form until a worker gives them ids, because
--- two transactions that add the same words to the dictionary would wait for each other.
+-- two transactions that add the same words to the dictionary would wait for each other. A corpus of characters has no
+-- dictionary: its documents keep their normal forms.
 
 CREATE OR REPLACE FUNCTION textsim._document_fault(key text, body text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -52,7 +53,18 @@ DO $do$ BEGIN
 EXCEPTION WHEN duplicate_object THEN
 END $do$;
 
--- The language of a document until the worker that gives word ids identifies it.
+-- A condition: the document d waits for a worker, which gives its words ids, and identifies its language.
+CREATE OR REPLACE FUNCTION textsim._waits(c textsim.corpus) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN c.unit = 'word' THEN 'd.word_ids IS NULL' WHEN c.language IS NOT NULL THEN 'd.language IS NULL'
+    ELSE 'false' END;
+
+-- The word ids of a document until a worker gives them.
+CREATE OR REPLACE FUNCTION textsim._first_word_ids(c textsim.corpus, form text) RETURNS integer[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN form = '' AND c.unit = 'word' THEN '{}'::integer[] END;
+
+-- The language of a document until a worker identifies it.
 CREATE OR REPLACE FUNCTION textsim._first_language(c textsim.corpus, form text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 -- A text without words needs no worker.
@@ -146,12 +158,13 @@ BEGIN
         UPDATE textsim.%I
         SET shingle_count = $2, expires_at = $3, source_id = coalesce($4, source_id), forced = $9,
             cluster_size = NULL, language = $5, scope = $6, guard = $11,
-            word_ids = CASE $8 WHEN '' THEN '{}'::integer[] END, signature = $7, fingerprints = $10,
-            normal_form = nullif($8, '')
+            word_ids = $12, signature = $7, fingerprints = $10,
+            normal_form = CASE WHEN $12 IS NULL THEN $8 END
         WHERE id = $1
         $query$, 'document_' || c.id)
     USING stored.id, sketched.shingle_count, expires_at, source, textsim._first_language(c, form), scope,
-        sketched.signature, form, twins <> '{}', textsim._fingerprints(c, form), sketched.guard;
+        sketched.signature, form, twins <> '{}', textsim._fingerprints(c, form), sketched.guard,
+        textsim._first_word_ids(c, form);
     changed := textsim._changed_buckets(
         textsim._stored_buckets(c, stored.signature, stored.part), sketched.buckets);
     EXECUTE format('DELETE FROM textsim.%I WHERE bucket = ANY ($1) AND document_id = $2', 'band_' || c.id)
@@ -165,7 +178,7 @@ BEGIN
     RETURN 'written';
 END $$;
 
--- Add or replace a document as _store_form() does, and log that its words need ids.
+-- Add or replace a document as _store_form() does, and log that it waits for a worker, if it does.
 CREATE OR REPLACE FUNCTION textsim._write_document(
     c textsim.corpus, source integer, key text, body text, scope text, expires_at timestamptz,
     unique_from double precision DEFAULT 0)
@@ -176,7 +189,7 @@ DECLARE
     outcome text := textsim._store_form(c, source, key, form, scope, expires_at, unique_from);
 BEGIN
     -- A text without words needs no worker.
-    IF outcome = 'written' AND form <> '' THEN
+    IF outcome = 'written' AND form <> '' AND (c.unit = 'word' OR c.language IS NOT NULL) THEN
         INSERT INTO textsim.pending (kind, corpus_id, keys) VALUES ('words', c.id, ARRAY[key]);
     END IF;
     RETURN outcome;

@@ -20,19 +20,26 @@ BEGIN
 END $$;
 
 -- Up to how many documents of a part, or of a corpus without parts, nearest() compares with a text without a look-up.
-CREATE OR REPLACE FUNCTION textsim._few_documents() RETURNS integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1000;
+CREATE OR REPLACE FUNCTION textsim._few_documents(is_exact boolean) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE WHEN is_exact THEN 30 ELSE 1000 END;
+
+-- The similarity of two documents of an exact corpus if as many of all shingles of one are shared as of its rows.
+CREATE OR REPLACE FUNCTION textsim._likely_ratio(shared bigint, rows integer, own_count integer, other_count integer)
+RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN shared > 0 THEN
+    1 / ((own_count + other_count) / least(own_count, shared * other_count / rows::double precision) - 1) ELSE 0 END;
 
 -- Whether nearest() compares a text with all documents of a part, or of a corpus without parts. Expired ones count.
-CREATE OR REPLACE FUNCTION textsim._compares_all(corpus_id integer, part bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION textsim._compares_all(corpus_id integer, part bigint, is_exact boolean) RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     documents bigint;
 BEGIN
-    EXECUTE format('SELECT count(*) FROM (SELECT FROM textsim.%I d%s LIMIT textsim._few_documents() + 1) s',
+    EXECUTE format('SELECT count(*) FROM (SELECT FROM textsim.%I d%s LIMIT $2 + 1) s',
         'document_' || corpus_id, CASE WHEN part IS NOT NULL THEN ' WHERE d.part = $1' END)
-    INTO documents USING part;
-    RETURN documents <= textsim._few_documents();
+    INTO documents USING part, textsim._few_documents(is_exact);
+    RETURN documents <= textsim._few_documents(is_exact);
 END $$;
 
 -- How many documents are compared as siblings of a new document; three times as many are read of each bucket.
@@ -40,14 +47,17 @@ CREATE OR REPLACE FUNCTION textsim._most_siblings() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
 
 -- The function of a corpus that finds candidates, with names in braces for its settings: those that may be most similar
--- come first. threshold: NULL, the documents that nearest() compares. of_siblings: instead of all, some documents with
--- other guards than of_guard, those that share the most buckets.
+-- come first. threshold: NULL, the documents that nearest() compares, to return as many as most. In an exact corpus some
+-- of them cannot reach its threshold: these are ordered by their likely similarity, and cut off after most and a small
+-- part. of_siblings: instead of all, some documents with other guards than of_guard, those that share the most buckets.
+-- with_rejected: for a writer, rejected documents, too.
 CREATE OR REPLACE FUNCTION textsim._candidates_template() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN $template$
 CREATE OR REPLACE FUNCTION textsim._candidates_{id}(
     own_buckets integer[], own_count integer, own_key text, threshold double precision, of_language text,
-    of_part bigint, of_guard bigint, own_form text, of_siblings boolean DEFAULT false)
+    of_part bigint, of_guard bigint, own_form text, of_siblings boolean DEFAULT false,
+    with_rejected boolean DEFAULT false, most integer DEFAULT NULL)
 RETURNS TABLE (
     key text, word_ids integer[], normal_form text, shingle_count integer, guard bigint, own_numbers integer[],
     most_similar double precision)
@@ -59,28 +69,33 @@ SET enable_nestloop = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     mates integer[] := {mates};
-    compares_all boolean := CASE WHEN threshold IS NULL THEN textsim._compares_all({id}, of_part) ELSE false END;
+    compares_all boolean :=
+        CASE WHEN threshold IS NULL THEN textsim._compares_all({id}, of_part, {is_exact}) ELSE false END;
 BEGIN
     {siblings}RETURN QUERY
         WITH met AS MATERIALIZED ({met})
-        SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard, {own_numbers}, {most_similar}
+        SELECT r.key, r.word_ids, r.normal_form, r.shingle_count, r.guard, {own_numbers}, r.ranking
         FROM (
-            SELECT e.*, m.shared, {most_shared} AS most_shared
+            SELECT d.*, {ranking} AS ranking, row_number() OVER (ORDER BY {ranking} DESC, d.key COLLATE "C") AS place
             FROM (
-                SELECT *
-                FROM textsim.document_{id} d
-                WHERE d.id = ANY (array(
-                    SELECT m.document_id FROM met m
-                    UNION ALL
-                    SELECT a.id FROM textsim.document_{id} a WHERE compares_all{of_part}))
-            ) e
-            LEFT JOIN met m ON m.document_id = e.id
-            OFFSET 0  -- computed once, not in each of its uses
-        ) d
-        WHERE d.key IS DISTINCT FROM own_key{is_candidate}
-            AND (of_language IS NULL OR d.language = of_language)
-            AND (of_part IS NULL OR d.part = of_part) AND (of_guard IS NULL OR d.guard = of_guard){alive}
-        ORDER BY 7 DESC;
+                SELECT e.*, m.shared, {most_shared} AS most_shared
+                FROM (
+                    SELECT *
+                    FROM textsim.document_{id} d
+                    WHERE d.id = ANY (array(
+                        SELECT m.document_id FROM met m
+                        UNION ALL
+                        SELECT a.id FROM textsim.document_{id} a WHERE compares_all{of_part}))
+                ) e
+                LEFT JOIN met m ON m.document_id = e.id
+                OFFSET 0  -- computed once, not in each of its uses
+            ) d
+            WHERE d.key IS DISTINCT FROM own_key{is_candidate}
+                AND (of_language IS NULL OR d.language = of_language)
+                AND (of_part IS NULL OR d.part = of_part) AND (of_guard IS NULL OR d.guard = of_guard){unexpired}
+                AND (with_rejected OR d.rejected IS NULL)
+        ) r{is_wanted}
+        ORDER BY r.place;
 END $$;
 $template$;
 
@@ -116,8 +131,8 @@ BEGIN
     VALUES (
         nextval('textsim.document_{id}_id_seq'), sketched.shingle_count, document_expires_at, source, {forced},
         document_key, textsim._first_language(c, form), document_scope, sketched.guard,
-        CASE form WHEN '' THEN '{}'::integer[] END, sketched.signature, {fingerprints},
-        nullif(form, ''))
+        textsim._first_word_ids(c, form), sketched.signature, {fingerprints},
+        CASE WHEN textsim._first_word_ids(c, form) IS NULL THEN form END)
     ON CONFLICT (key) DO NOTHING
     RETURNING id, 'written', fingerprints INTO stored.id, stored.outcome, own_fingerprints;
     {fingerprint_rows}
@@ -175,6 +190,13 @@ BEGIN
                 ELSE 'SELECT DISTINCT f.document_id, NULL::bigint AS shared FROM ({band_rows}) f' END),
             ('is_candidate', CASE WHEN c.bands IS NULL THEN ' AND (threshold IS NULL OR {most_similar} >= threshold)'
                 ELSE '' END),
+            ('is_wanted', CASE WHEN c.bands IS NULL THEN format('
+        WHERE most IS NULL OR r.place - textsim._few_documents(true) <= most OR r.ranking >= %L', c.threshold)
+                ELSE '' END),
+            ('ranking', CASE WHEN c.bands IS NULL THEN format(
+                'CASE WHEN threshold IS NULL AND {most_similar} < %1$L THEN least({most_similar}, '
+                'textsim._likely_ratio(d.shared, textsim._count_rows(d.shingle_count, %1$L), own_count, d.shingle_count)) '
+                'ELSE {most_similar} END', c.threshold) ELSE '{most_similar}' END),
             ('most_similar', 'd.most_shared / nullif(own_count + d.shingle_count - d.most_shared, 0)::double precision'),
             -- Past the last row of one document, only its own other shingles can be shared.
             ('most_shared', format('least(own_count, e.shingle_count%s)', CASE WHEN c.bands IS NULL THEN format(
@@ -192,7 +214,7 @@ BEGIN
             ('keep_out', CASE WHEN c.is_unique THEN $part$IF EXISTS (
         SELECT FROM textsim._candidates_{id}(
             sketched.buckets, sketched.shingle_count, document_key, c.threshold, NULL, sketched.part,
-            sketched.guard, NULL))
+            sketched.guard, NULL, with_rejected => true))
     THEN
         SELECT a.twins, a.best INTO twins, best
         FROM textsim._awaited_twins(c, document_key, form, sketched) a;
@@ -208,6 +230,8 @@ BEGIN
             ('fingerprints', CASE WHEN c.passages IS NULL THEN 'NULL' ELSE 'textsim._fingerprints(c, form)' END),
             ('forced', CASE WHEN c.is_unique THEN 'twins <> ''{}''' ELSE 'false' END),
             ('alive', textsim._alive(c, 'd')),
+            ('is_exact', (c.bands IS NULL)::text),
+            ('unexpired', textsim._unexpired(c, 'd')),
             ('id', c.id::text)
         ) v
     LOOP

@@ -166,7 +166,7 @@ BEGIN
         SELECT m.key, m.similarity
         FROM textsim._search(
             c, sketched.buckets, sketched.shingle_values, form, NULL, sketched.shingle_count, document_key,
-            c.threshold, NULL, NULL, sketched.part, sketched.guard) m
+            c.threshold, NULL, NULL, sketched.part, sketched.guard, with_rejected => true) m
         WHERE textsim._merges(
             c, document_key, form, m.key, NULL, m.similarity, sketched.guard, m.guard);
 END $$;
@@ -256,6 +256,7 @@ BEGIN
                     CASE WHEN c.unique_from IS NULL THEN 'the threshold' ELSE 'unique_from' END,
                     textsim._unique_from(c),
                     CASE WHEN twin.count > 1 THEN format(' %s documents match.', twin.count) END)
+                    || coalesce(' It was rejected: ' || textsim._rejection(c, twin.key) || '.', '')
                     || CASE WHEN twin.similarity = 1 AND unique_from > 0
                         THEN ' It has the same shingles; unique_from => ''Infinity'' stores it.' ELSE '' END;
     END IF;
@@ -340,7 +341,7 @@ END $$;
 -- The work of add_unique(), because a plpgsql parameter and column cannot both be named key.
 CREATE OR REPLACE FUNCTION textsim._add_unique(
     corpus text, document_key text, body text, scope text, unique_from double precision)
-RETURNS TABLE (outcome text, key text, similarity double precision, differs text[])
+RETURNS TABLE (outcome text, key text, similarity double precision, differs text[], reason text)
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
@@ -350,11 +351,17 @@ BEGIN
         c, NULL, document_key, body, scope, textsim._new_expiry(c), unique_from);
     IF outcome = 'twin' THEN
         PERFORM textsim._count_twins(c.id, 1);
-        RETURN QUERY SELECT 'twin', t.*, '{}'::text[] FROM textsim._twins(c, document_key, body, scope, unique_from) t;
+        RETURN QUERY
+            SELECT CASE WHEN t.reason IS NULL THEN 'twin' ELSE 'rejected' END, t.key, t.similarity, '{}'::text[], t.reason
+            FROM (
+                SELECT o.*, textsim._rejection(c, o.key) AS reason
+                FROM textsim._twins(c, document_key, body, scope, unique_from) o OFFSET 0
+            ) t
+            ORDER BY t.reason IS NULL, t.similarity DESC, t.key COLLATE "C";
         RETURN;
     END IF;
     IF outcome = 'written' THEN
-        RETURN QUERY SELECT * FROM textsim._near_misses(c, document_key, unique_from);
+        RETURN QUERY SELECT n.*, NULL::text FROM textsim._near_misses(c, document_key, unique_from) n;
         IF FOUND THEN
             RETURN;
         END IF;
@@ -366,15 +373,17 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim.add_unique(
     corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false,
     unique_from double precision DEFAULT NULL)
-RETURNS TABLE (outcome text, key text, similarity double precision, differs text[], scope text)
+RETURNS TABLE (
+    outcome text, key text, similarity double precision, differs text[], scope text, reason text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 1
 BEGIN ATOMIC
-    SELECT a.outcome, a.key, a.similarity, a.differs, $4 AS scope
+    SELECT a.outcome, a.key, a.similarity, a.differs, $4 AS scope, a.reason
     FROM textsim._add_unique($1, $2, $3, $4, textsim._raised($6, $5)) a;
 END;
 COMMENT ON FUNCTION textsim.add_unique(text, text, text, text, boolean, double precision)
     IS 'Adds a document to a unique corpus as add() does, and returns what the write was, instead of an error. The '
-    'outcome twin has a row for each document that keeps it out, best first, and nothing was written. Otherwise the '
+    'outcome twin has a row for each document that keeps it out, best first, and nothing was written. The rows of '
+    'rejected documents come first: their outcome is rejected, and reason says why. Otherwise the '
     'document is stored. Then there is a row for each of its best ten matches that no judgement answers, nor a chain of '
     'pairs that were judged the same: doubtful, below unique_from; or sibling, if differs names the guards that differ. '
     'If there are none, there is one row, without a key: new, or unchanged if its words have not changed. Three '

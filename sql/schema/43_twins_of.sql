@@ -70,7 +70,7 @@ BEGIN
         LEFT JOIN LATERAL (
             SELECT s.key, s.similarity FROM textsim._search(
                 $4, CASE WHEN u.is_unchanged THEN '{}' ELSE t.buckets END,
-                NULL, t.form, NULL, t.shingle_count, t.key, $2, NULL, NULL, t.part, t.guard) s
+                NULL, t.form, NULL, t.shingle_count, t.key, $2, NULL, NULL, t.part, t.guard, with_rejected => true) s
             WHERE textsim._merges($4, t.key, t.form, s.key, NULL, s.similarity, t.guard, s.guard)
             LIMIT 1
         ) m ON true

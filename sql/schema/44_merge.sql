@@ -197,6 +197,32 @@ EXCEPTION WHEN integrity_constraint_violation THEN
     RETURN SQLERRM;
 END $$;
 
+-- The entries of rows to bring back, which are locked, the last one first; an error if they have too many pairs to judge.
+CREATE OR REPLACE FUNCTION textsim._rows_to_unmerge(
+    c textsim.corpus, key text, kept text, run bigint, since timestamptz, mergeable boolean)
+RETURNS SETOF textsim.merged_row
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+#variable_conflict use_variable
+DECLARE
+    entries textsim.merged_row[] := array(
+        SELECT m FROM textsim.merged_row m
+        WHERE m.origin = coalesce(c.origin, c.id) AND m.merged_by = current_user AND (key IS NULL OR m.key = key)
+            AND (kept IS NULL OR m.kept = kept) AND (run IS NULL OR m.run = run) AND (since IS NULL OR m.merged_at >= since)
+        ORDER BY m.id DESC FOR UPDATE);
+    large record;
+BEGIN
+    SELECT e.kept, count(*) AS rows INTO large FROM unnest(entries) e GROUP BY e.kept, e.relation
+    HAVING NOT mergeable AND count(*) * (
+        SELECT count(*) FROM textsim.merged_row m WHERE m.kept = e.kept AND m.relation = e.relation) > 10000
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION '% rows to bring back were merged into the row "%", and too many pairs would be judged: bring them '
+            'back mergeable, and merge with a higher threshold or a guard; or bring some back by their keys',
+            large.rows, left(large.kept, 100) USING ERRCODE = 'program_limit_exceeded';
+    END IF;
+    RETURN QUERY SELECT * FROM unnest(entries);
+END $$;
+
 CREATE OR REPLACE PROCEDURE textsim.merge(
     corpus text, relation regclass DEFAULT NULL, statement text DEFAULT NULL, keep text DEFAULT 'first',
     threshold double precision DEFAULT NULL, cascade boolean DEFAULT false, INOUT run bigint DEFAULT NULL,
@@ -229,22 +255,19 @@ COMMENT ON PROCEDURE textsim.merge(text, regclass, text, text, double precision,
     'to a deleted row, unless cascade is true.';
 
 CREATE OR REPLACE FUNCTION textsim.unmerge(
-    corpus text, kept text DEFAULT NULL, run bigint DEFAULT NULL, since timestamptz DEFAULT NULL,
+    corpus text, key text DEFAULT NULL, kept text DEFAULT NULL, run bigint DEFAULT NULL, since timestamptz DEFAULT NULL,
     mergeable boolean DEFAULT false)
 RETURNS TABLE (key text, kept_key text, outcome text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 10
 BEGIN ATOMIC
-    SELECT textsim._check_given('kept, run or since', coalesce($2, $3::text, $4::text) IS NOT NULL),
-        textsim._check_given('mergeable', $5 IS NOT NULL);
-    SELECT (e.m).key, (e.m).kept, textsim._unmerge_row(e.c, e.m, $5, current_setting('search_path'))
-    FROM (
-        SELECT c, m FROM textsim._corpus($1) c JOIN textsim.merged_row m ON m.origin = coalesce(c.origin, c.id)
-        WHERE m.merged_by = current_user AND ($2 IS NULL OR m.kept = $2) AND ($3 IS NULL OR m.run = $3)
-            AND ($4 IS NULL OR m.merged_at >= $4) ORDER BY m.id DESC FOR UPDATE OF m
-    ) e;
+    SELECT textsim._check_given('key, kept, run or since', coalesce($2, $3, $4::text, $5::text) IS NOT NULL),
+        textsim._check_given('mergeable', $6 IS NOT NULL);
+    SELECT m.key, m.kept, textsim._unmerge_row(c, m, $6, current_setting('search_path'))
+    FROM textsim._corpus($1) c CROSS JOIN LATERAL textsim._rows_to_unmerge(c, $2, $3, $4, $5, $6) m;
 END;
-COMMENT ON FUNCTION textsim.unmerge(text, text, bigint, timestamptz, boolean)
-    IS 'Brings back rows that this role has merged: those whose kept row has the key kept, those of a run, those since a '
-    'time, or those that meet several of these. Returns each key, that of the kept row, and the outcome: restored, or why '
-    'not. A row that comes back is judged different from the kept row and its other copies, so that they stay apart; with '
-    'mergeable, nothing is judged, and the next merge takes it again.';
+COMMENT ON FUNCTION textsim.unmerge(text, text, text, bigint, timestamptz, boolean)
+    IS 'Brings back rows that this role has merged: the row of a key, those whose kept row has the key kept, those of a run, '
+    'those since a time, or those that meet several of these. Returns each key, that of the kept row, and the outcome: '
+    'restored, or why not. A row that comes back is judged different from the kept row and its other copies, so that they '
+    'stay apart; with mergeable, nothing is judged, and the next merge takes it again. Raises program_limit_exceeded if '
+    'more than 10,000 pairs of one cluster would be judged.';

@@ -206,7 +206,7 @@ BEGIN
 END $$;
 
 -- The units of a text as numbers: code points, or word ids with negative numbers for words that are not in the
--- dictionary. If the word ids are known, the form may be NULL.
+-- dictionary. If the word ids are known, the form is NULL.
 CREATE OR REPLACE FUNCTION textsim._unit_numbers(c textsim.corpus, form text, word_ids integer[] DEFAULT NULL)
 RETURNS integer[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -214,8 +214,7 @@ BEGIN
     IF c.unit = 'char' THEN
         RETURN array(
             SELECT ascii(u.unit)
-            FROM unnest(textsim._units(textsim._stored_form(c.id, word_ids, form), 'char'))
-                WITH ORDINALITY u (unit, place)
+            FROM unnest(textsim._units(form, 'char')) WITH ORDINALITY u (unit, place)
             ORDER BY u.place);
     END IF;
     RETURN textsim._stored_numbers(c.id, word_ids, form);
@@ -313,7 +312,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._fingerprint_rows(c textsim.corpus) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN format('textsim.%I p', 'passage_' || c.id)
-    || CASE WHEN c.scoped OR c.keep_for IS NOT NULL THEN
+    || CASE WHEN c.scoped OR textsim._alive(c, 'd') <> '' THEN
         format(' JOIN textsim.%I d ON d.id = p.document_id', 'document_' || c.id) || textsim._alive(c, 'd')
     ELSE ' CROSS JOIN (VALUES (NULL::bigint)) d (part)' END;
 

@@ -70,7 +70,9 @@ BEGIN
     INTO ranked USING keys;
     absent := ranked.keys[array_position(ranked.ids, NULL)];
     IF absent IS NOT NULL AND missing = 'refuse' THEN
-        RAISE EXCEPTION 'corpus "%" has no document %', c.name, quote_literal(left(absent, 100))
+        RAISE EXCEPTION 'corpus "%" has no document %', c.name, quote_literal(left(absent, 100)) ||
+            CASE WHEN EXISTS (SELECT FROM textsim.source s WHERE s.corpus_id = c.id AND s.active)
+                THEN '; if its row stands, it waits for textsim worker, or for textsim.index_pending()' ELSE '' END
             USING ERRCODE = 'no_data_found',
                 HINT = 'With missing => ''keep'', a key without a document is a result of its own.';
     END IF;

@@ -87,6 +87,8 @@ BEGIN
             ('document', ' WITH (toast_tuple_target = 4080)', concat(
                 CASE WHEN c.bands IS NULL THEN
                     format('; ALTER TABLE textsim.%I ALTER signature TYPE integer[]', document) END,
+                CASE WHEN c.unit = 'char' THEN format(
+                    '; ALTER TABLE textsim.%I ADD CONSTRAINT document_no_word_ids CHECK (word_ids IS NULL)', document) END,
                 CASE WHEN c.scoped THEN format('; ALTER TABLE textsim.%I ALTER scope SET NOT NULL', document) END)),
             -- Vacuum sooner than by default: with one dead row in five, the index is twice as large.
             ('band', ' WITH (autovacuum_vacuum_scale_factor = 0.05)', ''),

@@ -17,6 +17,8 @@ BEGIN
         PERFORM textsim._check_expires(c.name);
     END IF;
     IF keys IS NOT NULL THEN
+        EXECUTE format('SELECT $1 || array(SELECT d.key FROM textsim.%I d WHERE d.rejected IS NOT NULL '
+            'AND textsim._key_before_rejection(d.key) = ANY ($1))', 'document_' || c.id) INTO keys USING keys;
         RETURN keys;
     END IF;
     IF to_regclass('textsim.removed_' || c.id) IS NOT NULL THEN
@@ -157,7 +159,7 @@ END $$;
 COMMENT ON FUNCTION textsim.forget(text, text[], text, boolean, boolean)
     IS 'Removes documents, with the judgements, notes, merged rows, events and log entries that have their keys, and returns how many '
     'of each. Give keys; or scope, for all documents of a scope; or all_removed, for all keys that have no document any '
-    'more; or all_expired, for these and all expired documents. The words of the documents stay in the dictionary of '
+    'more; or all_expired, for these and all expired documents. The words of the documents stay in the files of '
     'the corpus until it is rebuilt: textsim.forgotten has a row for each request that waits for that. textsim forget, '
     'and Corpus.forget() in Python, rebuild it at once. Raises an error if a row with one of the keys still stands in '
     'an attached table.';

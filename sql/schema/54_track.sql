@@ -83,7 +83,7 @@ DECLARE
 BEGIN
     CASE TG_OP
     WHEN 'INSERT' THEN
-        ids := array(SELECT n.id FROM new_documents n ORDER BY n.id);
+        ids := array(SELECT n.id FROM new_documents n WHERE n.rejected IS NULL ORDER BY n.id);
     WHEN 'DELETE' THEN
         ids := array(SELECT o.id FROM old_documents o ORDER BY o.id);
         -- Events name removed documents by their keys.

@@ -69,7 +69,8 @@ BEGIN
         SELECT d.id, CASE
             WHEN has_verdicts AND textsim._is_judged(corpus_origin, d.key) THEN textsim._judged_hash(d.id)
             ELSE textsim._words_hash(d.word_ids, d.normal_form, d.part) END AS hash
-        FROM textsim.document d WHERE d.id = ANY (documents) AND textsim._has_node(corpus_origin, d.shingle_count, d.key)
+        FROM textsim.document d
+        WHERE d.id = ANY (documents) AND d.rejected IS NULL AND textsim._has_node(corpus_origin, d.shingle_count, d.key)
     ),
     node AS MATERIALIZED (
         SELECT h.hash, coalesce(

@@ -408,8 +408,8 @@ BEGIN
                 HINT = 'Create a corpus with scoped => true.';
     END IF;
     RETURN QUERY EXECUTE format(
-        'SELECT d.scope, count(*), count(*) FILTER (WHERE d.word_ids IS NULL) FROM textsim.%I d WHERE %s%s '
-        'GROUP BY d.scope ORDER BY count(*) DESC, d.scope COLLATE "C"', 'document_' || c.id,
+        'SELECT d.scope, count(*), count(*) FILTER (WHERE %s) FROM textsim.%I d WHERE %s%s '
+        'GROUP BY d.scope ORDER BY count(*) DESC, d.scope COLLATE "C"', textsim._waits(c), 'document_' || c.id,
         CASE WHEN of_scope IS NULL THEN 'true' ELSE 'd.part = $1' END, textsim._alive(c, 'd'))
     USING textsim._part(of_scope);
 END $$;

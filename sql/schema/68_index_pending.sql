@@ -296,9 +296,9 @@ BEGIN
     END IF;
     EXECUTE format($query$
         INSERT INTO textsim.pending (kind, corpus_id, keys)
-        SELECT 'words', $2, array_agg(d.key) FROM textsim.%I d WHERE d.key = ANY ($1) AND d.word_ids IS NULL
+        SELECT 'words', $2, array_agg(d.key) FROM textsim.%I d WHERE d.key = ANY ($1) AND %s
         HAVING count(*) > 0
-        $query$, 'document_' || c.id) USING keys, c.id;
+        $query$, 'document_' || c.id, textsim._waits(c)) USING keys, c.id;
     RETURN true;
 EXCEPTION
     WHEN lock_not_available OR unique_violation THEN
@@ -328,12 +328,12 @@ BEGIN
         FROM (
             SELECT hashtextextended(w.word COLLATE "C", 0) AS hash, w.word
             FROM textsim.%1$I d CROSS JOIN LATERAL unnest(string_to_array(d.normal_form, ' ')) w (word)
-            WHERE d.key = ANY ($1) AND d.word_ids IS NULL
+            WHERE d.key = ANY ($1) AND %3$s
         ) n
         WHERE NOT EXISTS (SELECT FROM textsim.%2$I k WHERE k.hash = n.hash)
         ORDER BY n.hash
         ON CONFLICT (hash) DO NOTHING
-        $query$, 'document_' || c.id, 'word_' || c.id) USING keys;
+        $query$, 'document_' || c.id, 'word_' || c.id, textsim._waits(c)) USING keys;
 END $$;
 
 -- Replace the normal forms of documents by word ids.
@@ -347,10 +347,10 @@ BEGIN
         UPDATE textsim.%1$I d SET word_ids = w.ids, normal_form = NULL
         FROM (
             SELECT d.id, textsim._word_numbers_%2$s(d.normal_form) AS ids FROM textsim.%1$I d
-            WHERE d.key = ANY ($1) AND d.word_ids IS NULL FOR UPDATE SKIP LOCKED
+            WHERE d.key = ANY ($1) AND %3$s FOR UPDATE SKIP LOCKED
         ) w
         WHERE d.id = w.id AND NOT 0 > ANY (w.ids)
-        $query$, 'document_' || c.id, c.id) USING keys;
+        $query$, 'document_' || c.id, c.id, textsim._waits(c)) USING keys;
     FOR waiting IN EXECUTE format($query$
         SELECT d.key, (
             SELECT min(w.word)
@@ -358,8 +358,8 @@ BEGIN
             JOIN textsim.%2$I k ON k.hash = hashtextextended(w.word COLLATE "C", 0)
                 AND k.word <> w.word COLLATE "C"
         ) AS collision
-        FROM textsim.%1$I d WHERE d.key = ANY ($1) AND d.word_ids IS NULL
-        $query$, 'document_' || c.id, 'word_' || c.id) USING keys
+        FROM textsim.%1$I d WHERE d.key = ANY ($1) AND %3$s
+        $query$, 'document_' || c.id, 'word_' || c.id, textsim._waits(c)) USING keys
     LOOP
         IF waiting.collision IS NOT NULL THEN
             PERFORM textsim._set_aside(c, NULL, waiting.key, format(

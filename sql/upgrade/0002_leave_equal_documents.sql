@@ -1,6 +1,6 @@
 -- A step holds only what CREATE OR REPLACE cannot do: ALTER, DROP, UPDATE. The files of sql/schema run after the last one.
 
-SELECT textsim._begin_step('document', 'cluster_event');
+SELECT textsim._begin_step('document', 'word', 'node', 'cluster_event');
 
 -- Tracked clusters have linkage kept only. The next update computes those of another linkage anew, with their ids.
 DO $do$
@@ -56,15 +56,44 @@ DROP TRIGGER log_changed ON textsim.judgement;
 DROP FUNCTION textsim.judgements(text);
 DROP FUNCTION textsim.judge(text, text, text, text, text, text, text, double precision);
 
--- The records that a document stands for, by their keys: those of old sizes are unknown.
-ALTER TABLE textsim.document ADD COLUMN counted_keys bigint[];
+-- The records that a document stands for, by their keys: those of old sizes are unknown. And why a document was rejected.
+ALTER TABLE textsim.document ADD COLUMN counted_keys bigint[], ADD COLUMN rejected text;
 DO $$
 DECLARE
     number integer;
 BEGIN
     FOR number IN SELECT c.id FROM textsim.corpus c LOOP
-        EXECUTE format('ALTER TABLE textsim.%I ADD COLUMN counted_keys bigint[]', 'document_' || number);
+        EXECUTE format('ALTER TABLE textsim.%I ADD COLUMN counted_keys bigint[], ADD COLUMN rejected text',
+            'document_' || number);
     END LOOP;
+END $$;
+
+-- A corpus of characters stores the normal forms of its documents, and no word ids. Triggers would compare the forms of
+-- all documents with those before, which are equal.
+DO $$
+DECLARE
+    number integer;
+BEGIN
+    FOR number IN SELECT c.id FROM textsim.corpus c WHERE c.unit = 'char' LOOP
+        IF to_regclass('textsim.node_' || number) IS NOT NULL THEN
+            EXECUTE format(
+                'UPDATE textsim.%I n '
+                'SET words_hash = textsim._words_hash(NULL, textsim._normal_form_of_%s(d.word_ids), d.part) '
+                'FROM textsim.%I d '
+                'WHERE d.id = n.document_id AND n.words_hash = textsim._words_hash(d.word_ids, NULL, d.part)',
+                'node_' || number, number, 'document_' || number);
+        END IF;
+        EXECUTE format('ALTER TABLE textsim.%I DISABLE TRIGGER USER', 'document_' || number);
+        EXECUTE format(
+            'UPDATE textsim.%1$I SET normal_form = textsim._normal_form_of_%2$s(word_ids), word_ids = NULL '
+            'WHERE word_ids IS NOT NULL', 'document_' || number, number);
+        EXECUTE format(
+            'ALTER TABLE textsim.%I ENABLE TRIGGER USER, '
+            'ADD CONSTRAINT document_no_word_ids CHECK (word_ids IS NULL)', 'document_' || number);
+        EXECUTE format('TRUNCATE textsim.%I', 'word_' || number);
+    END LOOP;
+    DELETE FROM textsim.pending p USING textsim.corpus c
+    WHERE c.id = p.corpus_id AND p.kind = 'words' AND c.unit = 'char' AND c.language IS NULL;
 END $$;
 
 
@@ -82,7 +111,7 @@ BEGIN
                 '_connected_nodes', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters',
                 '_touching_nodes', '_regrouped_nodes', '_complete_groups', '_nodes_after_kept', '_followers',
                 '_move_to_nodes', '_kept_groups', '_store_groups', '_update_batch', '_hashes_of', '_unsearched_nodes',
-                '_find_links', '_kept_neighbours', '_tracking_triggers'])
+                '_find_links', '_kept_neighbours', '_tracking_triggers', '_candidates', '_search'])
     LOOP
         EXECUTE format('DROP FUNCTION %s', function);
     END LOOP;
@@ -96,6 +125,8 @@ DROP FUNCTION textsim.candidates_of(text, text);
 DROP FUNCTION textsim.buckets(text, integer[], text);
 DROP FUNCTION textsim.estimate(integer[], integer[]);
 DROP FUNCTION textsim.lock_corpus(text);
+DROP FUNCTION textsim.add_unique(text, text, text, text, boolean, double precision);
+DROP FUNCTION textsim._add_unique(text, text, text, text, double precision);
 DROP FUNCTION textsim.lock_scope(text, text);
 DROP FUNCTION textsim.match_pairs(text);
 DROP FUNCTION textsim.common_runs(text, text, text, integer);

@@ -114,26 +114,6 @@ def test_every_pair_of_formats(source: str, target: str) -> None:
         assert [record.text for record in copied] == [row[TEXT] for row in expected]
 
 
-@pytest.mark.parametrize(
-    ("source", "target"),
-    [
-        (f"{e}{a}", f"{e}{b}")
-        for e, (a, b) in zip(("jsonl", "csv", "tsv", "csv"), PACKED, strict=True)
-    ],
-)
-def test_lines_of_the_same_format_are_copied_byte_for_byte(source: str, target: str) -> None:
-    content = {
-        "jsonl": b'{"text":  "\\u00e9",  "n": 1.50, "n": 2}\r\n',
-        "csv": b'text,"n"\r\n"a", 1.50 \r\n',
-        "tsv": b'text\t"n"\r\n"a"\t 1.50 \r\n',
-    }[source.removesuffix(".gz")]
-    packed = gzip.compress(content) if source.endswith(".gz") else content
-    Path(f"in.{source}").write_bytes(packed)
-    convert(f"in.{source}", f"out.{target}", text="text")
-    written = Path(f"out.{target}").read_bytes()
-    assert (gzip.decompress(written) if target.endswith(".gz") else written) == content
-
-
 def test_parquet_that_stays_parquet_keeps_its_schema() -> None:
     schema = pyarrow.schema(
         [

@@ -65,16 +65,6 @@ def test_many_problems_are_grouped_and_the_remedy_fits_the_corpus(
     assert plain.check() == []
 
 
-def test_another_recipe_is_reported(news: Textsim, database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE textsim.corpus SET recipe = 99")
-    (row,) = rows(news("check", "--format", "jsonl", status=1))
-    assert row["kind"] == "setting"
-    assert "it is 99, but the corpus was created with 3" in row["detail"]
-    assert "skipped: " in news("corpus", "list").stderr
-    assert "99" in news("query", "news", "text", status=2).stderr
-
-
 @pytest.mark.parametrize("command", [["corpus", "list"], ["status"], ["pending"], ["check"]])
 def test_a_corpus_that_is_dropped_meanwhile(
     news: Textsim, monkeypatch: pytest.MonkeyPatch, command: list[str]

@@ -46,42 +46,50 @@ def texts(rng: random.Random, count: int) -> list[str]:
     return made
 
 
-@pytest.mark.parametrize("scoped", [False, True])
-def test_the_result_is_that_of_old_and_new_records_together(
-    textsim: Textsim, db: ts.Database, rng: random.Random, scoped: bool
+@pytest.mark.parametrize("linkage", ["kept", "single", "complete"])
+def test_a_file_stands_as_a_corpus_of_its_records(
+    textsim: Textsim, rng: random.Random, linkage: str
 ) -> None:
-    """The old records are without duplicates, and come first."""
-    options = ("--shingle", "word:1", "--threshold", "0.6", "--recall", "1")
-    user = ("--scope", "user") if scoped else ()
-    both = enumerate(texts(rng, 240))
-    records = [{"id": str(n), "text": text, "user": rng.choice("ab")} for n, text in both]
-    write("all.jsonl", records)
-    write("old.jsonl", records[:120])
-    textsim("dedupe", "old.jsonl", "-o", "kept.jsonl", *options, *user)
-    kept = read("kept.jsonl")
-    write("both.jsonl", kept + records[120:])
-    textsim("dedupe", "both.jsonl", "-o", "expected.jsonl", *options, *user)
-    textsim("index", "known", "kept.jsonl", "--create", *options, *user)
-    write("new.jsonl", records[120:])
-    before = len(db.corpus("known"))
-    arguments = ("-o", "out.jsonl", "--report", "report.jsonl", "--against", "known")
-    result = textsim("dedupe", "new.jsonl", *arguments, *user)
-    assert read("out.jsonl") == read("expected.jsonl")[len(kept) :]
-    assert len(db.corpus("known")) == before
-    report = read("report.jsonl")
-    removed = [record for cluster in report for record in cluster["removed"]]
-    assert len(removed) == 120 - len(read("out.jsonl"))
-    known = {cluster["kept"]["key"] for cluster in report if "corpus" in cluster["kept"]}
-    assert known <= {record["id"] for record in kept}
-    assert "removed that match a corpus" in result.stderr
-    result = textsim("dedupe", "new.jsonl", *arguments, *user, "--add")
-    assert read("out.jsonl") == read("expected.jsonl")[len(kept) :]
-    assert len(db.corpus("known")) == before + len(read("out.jsonl"))
-    assert f"{len(read('out.jsonl'))} added" in result.stderr
-    result = textsim("dedupe", "new.jsonl", *arguments, *user, "--add")
-    assert "out.jsonl.added has the result of an earlier run" in result.stderr
-    assert read("out.jsonl") == read("expected.jsonl")[len(kept) :]
-    assert db.corpus("known").check() == []
+    """The keys are in the order of the records, so that ties go to the same document."""
+    options = ["--shingle", rng.choice(["word:1", "char:4"]), "--threshold", "0.6", "--recall", "1"]
+    options += ["--guard", "numbers"] if rng.random() < 0.5 else []
+    user = ["--scope", "user"] if rng.random() < 0.5 else []
+    records = [
+        {"id": f"{n:03d}", "text": text + rng.choice(["", " 7", " 8"]), "user": rng.choice("ab")}
+        for n, text in enumerate(["", *texts(rng, 240)])
+    ]
+    write("train.jsonl", records[:120])
+    write("test.jsonl", records[120:])
+    textsim("index", "train", "train.jsonl", "--create", *options, *user)
+    wanted = ["--annotate", "-o", "out.jsonl", "--report", "report.jsonl", "--linkage", linkage]
+    wanted += rng.choice([[], ["--keep-up-to", "2"], ["--keep", "longest"]])
+    told = textsim("dedupe", "test.jsonl", "--against", "train", *wanted, *user).stderr
+    expected = read("out.jsonl"), read("report.jsonl")
+    nowhere = ["--database-url", "postgresql://localhost:1/none"]
+    words = ["--against", "train.jsonl", *options, *wanted, *user, *nowhere]
+    told_of_file = textsim("dedupe", "test.jsonl", *words).stderr
+    for cluster in expected[1]:
+        cluster["kept"] |= {"corpus": "train.jsonl"} if "corpus" in cluster["kept"] else {}
+    assert (read("out.jsonl"), read("report.jsonl")) == expected
+    assert any("corpus" in cluster["kept"] for cluster in expected[1])
+    assert examples(told_of_file) == examples(told.replace('corpus "train"', '"train.jsonl"'))
+
+
+def examples(told: str) -> list[str]:
+    return [line for line in told.splitlines() if line.startswith(("similarity", " ", "1 doc"))]
+
+
+def test_what_a_file_to_compare_with_may_be(textsim: Textsim) -> None:
+    write("train.jsonl", [{"text": "rain in the north"}, {"text": None}, {"text": "sun\0"}])
+    write("test.jsonl", [{"text": "Rain, in the north!"}, {"text": "snow"}])
+    arguments = ["dedupe", "test.jsonl", "--against", "train.jsonl"]
+    result = textsim(*arguments, "-o", "out.jsonl", "--report", "removed.html", status=1)
+    assert "1 kept, 1 removed that match a file" in result.stderr
+    assert "not looked at, because it cannot be compared: train.jsonl" in result.stderr
+    assert read("out.jsonl") == [{"text": "snow"}]
+    assert "rain in the north" in Path("removed.html").read_text()
+    for others in (["--add"], ["--against", "corpus"], ["--judgements", "test.jsonl"]):
+        assert "with a file, leave out" in textsim(*arguments, *others, status=2).stderr
 
 
 @pytest.mark.more

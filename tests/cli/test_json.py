@@ -49,6 +49,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("judgements import news judgements.jsonl", {"judgements": 1, "new": 1}),
     ("judgements import news judgements.csv", {"judgements": 1, "new": 1}),
     ("judgements remove news a b", {"is_removed": True}),
+    ("judgements cluster clusters.jsonl b same", {"a": "a", "b": "b", "verdict": "same"}),
     ("track news", {"corpus": "news", "documents": 4}),
     ("members news", {"key": "b", "representative": "a", "similarity": 1.0}),
     ("untrack news --yes", {"corpus": "news"}),
@@ -87,6 +88,10 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("regions letters 'the quick brown fox jumps over the lazy dog near the river'", {"key": "a"}),
     ("quotations news.jsonl --against letters --key id", {"verdict": "exact"}),
     ("contamination news.jsonl --against letters", {"key": "a"}),
+    ("corpus create posts --unique", {"corpus": "posts"}),
+    ("index posts other.jsonl", {"corpus": "posts", "added": 1}),
+    ("reject posts a spam", {"corpus": "posts", "key": "rejected: a"}),
+    ("rejected posts", {"key": "rejected: a", "reason": "spam"}),
     ("forget news b --later --yes", {"documents": 1, "has_words": True}),
     ("corpus drop news --yes", {"corpus": "news", "documents": 4}),
     ("db uninstall --yes", {}),
@@ -171,6 +176,7 @@ def test_commands_in_json(textsim: Textsim, light: Callable[..., Any], database_
     Path("other.jsonl").write_text(records[0])
     Path("judgements.jsonl").write_text('{"a": "a", "b": "d", "verdict": "different"}')
     Path("judgements.csv").write_text("a,b,verdict\na,c,same\n")
+    Path("clusters.jsonl").write_text('{"kept": "a", "keys": ["a", "b"]}')
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE article (id text PRIMARY KEY, body text)")
         connection.execute("INSERT INTO article VALUES ('x', 'one two three four')")

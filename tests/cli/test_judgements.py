@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,32 @@ def test_check_counts_stale_judgements(textsim: Textsim, db: ts.Database, tmp_pa
     renamed = path.rename(tmp_path / "x.csv")
     told = textsim("judgements", "import", "news", str(renamed), status=2).stderr
     assert "expected hashes" in told
+
+
+def test_judgements_of_a_cluster_of_a_report(textsim: Textsim) -> None:
+    texts = ["one two three four five six", "one two three four five seven", "eight nine"]
+    records = [{"id": str(n), "text": text} for n, text in enumerate([*texts[:2] * 2, texts[2]])]
+    Path("in.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    options = ["--threshold", "0.5", "--linkage", "single", "--keep-up-to", "2"]
+    textsim("dedupe", "in.jsonl", *options, "-o", "out.jsonl", "--report", "report.jsonl")
+    textsim("index", "c", "in.jsonl", "--create", "--threshold", "0.5")
+    Path("clusters.jsonl").write_text(textsim("clusters", "c", "--format", "jsonl").stdout)
+    pairs = {frozenset((a, b)) for a, b in combinations("0123", 2)}
+    for report in ("report.jsonl", "clusters.jsonl"):
+        judged = textsim("judgements", "cluster", report, "2", "different").stdout
+        lines = [json.loads(line) for line in judged.splitlines()]
+        assert len(lines) == len(pairs)
+        assert {frozenset((line["a"], line["b"])) for line in lines} == pairs
+        Path("judgements.jsonl").write_text(judged)
+        words = ["--judgements", "judgements.jsonl"]
+        textsim("dedupe", "in.jsonl", *options[:2], *words, "-o", "out.jsonl")
+        assert len(Path("out.jsonl").read_text().splitlines()) == 5
+    textsim("judgements", "import", "c", "judgements.jsonl")
+    assert not textsim("clusters", "c", "--judgements", "--format", "jsonl").stdout
+    for arguments, message in (
+        (("report.jsonl", "4"), 'has a record "4"'),
+        (("in.jsonl", "1"), "no cluster of keys"),
+        (("none.jsonl", "1"), "No such file"),
+    ):
+        failed = textsim("judgements", "cluster", *arguments, "same", status=2)
+        assert message in failed.stderr

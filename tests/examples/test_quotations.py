@@ -126,9 +126,8 @@ def test_an_answer_is_stored_only_with_quotations_that_stand_in_the_users_letter
     for request, status, answer in answers:
         assert status == (201 if request.is_true else 422), (request, answer)
     stored = connection.execute(
-        "SELECT a.owner, l.owner, q.body, substr(l.body, p.start + 1, p.end - p.start) "
-        "FROM quotation q JOIN answer a ON a.id = q.answer JOIN letter l ON l.id = q.letter "
-        "JOIN placed_quotation p USING (answer, letter, body)"
+        "SELECT a.owner, l.owner, p.body, substr(l.body, p.start + 1, p.end - p.start) "
+        "FROM placed_quotation p JOIN answer a ON a.id = p.answer JOIN letter l ON l.id = p.letter"
     ).fetchall()
     assert stored
     for owner, of_letter, body, placed in stored:

@@ -83,6 +83,7 @@ def main() -> None:
     # Numba reads these when it is imported, which only the processes below do.
     os.environ["NUMBA_BOUNDSCHECK"] = "1"
     os.environ["NUMBA_CACHE_DIR"] = str(CACHE)
+    os.environ["TEXTSIM_UNCOMPILED_SECONDS"] = "0"
     if arguments.batch is not None:
         _check(arguments.seed, arguments.batch, 1, 1, _number(), _number())
         return

@@ -23,7 +23,7 @@ def test_a_batch_passes_all_checks(seed: int) -> None:
     assert Checks().batch(seed, 0, 100) > 100
 
 
-@pytest.mark.more  # it compiles every kernel with bounds checking
+@pytest.mark.long  # it compiles every kernel with bounds checking
 def test_hostile_inputs_pass_all_checks(seed: int) -> None:
     result = run_fuzz("--inputs", "500", "--seed", str(seed))
     assert result.returncode == 0, result.stdout + result.stderr

@@ -74,9 +74,6 @@ def test_loads_wait_for_a_word_that_another_process_adds(scene: Scene, ends: str
     scene.settle()
 
 
-# Adding and removing.
-
-
 # Dropping the corpus.
 
 

@@ -42,6 +42,17 @@ def notes(db: ts.Database) -> ts.Corpus:
     return corpus
 
 
+def test_a_rejected_text_is_not_remembered(notes: ts.Corpus) -> None:
+    notes.reject("b2", "Bert wants it forgotten")
+    tools = CorpusTools(notes, "bert")
+    expected = {"outcome": "rejected", "note": "Bert wants it forgotten"}
+    assert json.loads(tools.check_before_write(HARBOUR)) == expected
+    for force in (False, True):
+        answer = json.loads(tools.remember(f"{HARBOUR} now", force=force))
+        assert answer | expected | {"is_stored": False, "key": "rejected: b2"} == answer
+    assert json.loads(CorpusTools(notes, "anna").remember(HARBOUR))["outcome"] == "new"
+
+
 def test_the_answers_are_those_of_sql(notes: ts.Corpus, connection: Connection) -> None:
     def rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         return connection.execute(statement.encode(), parameters).fetchall()

@@ -13,6 +13,7 @@ import pytest
 from psycopg import sql
 
 import textsim_db as ts
+from tests.migration.conftest import Extensible
 from tests.support.catalog import (
     CATALOG,
     assert_same_schemas,
@@ -20,14 +21,11 @@ from tests.support.catalog import (
     without_leftovers,
 )
 from tests.support.dumps import UTF8, check, fill, programs, run_command
-from tests.support.extensible import Extensible
 from tests.support.released import Release, each_release
 from tests.support.roles import FOX, TEXTS, Stage, as_role, new_stage
 from tests.support.steps import LAST, MADE_UP, NEWER, later_step
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
-
-pytestmark = pytest.mark.both_servers
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shutil
 import sys
 import tomllib
@@ -9,9 +11,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import yaml
 
-from scripts import release
+from scripts import publication, release
 from scripts.release import run
+from textsim_db import __version__
 
 pytestmark = pytest.mark.more
 
@@ -39,7 +43,7 @@ def lend_kernels(site: Path) -> None:
 
 
 def test_the_files_are_as_an_index_and_a_user_expect(files: list[Path], tmp_path: Path) -> None:
-    wheel, sdist, script, extension, image = files
+    wheel, sdist, script, extension, image, _ = files
     assert {"textsim_db/py.typed", "textsim_db/_sql/version.sql"} <= release.contents(wheel).keys()
     dist_info = wheel.name.removesuffix("-py3-none-any.whl") + ".dist-info"
     entry_points = release.contents(wheel)[f"{dist_info}/entry_points.txt"]
@@ -61,6 +65,34 @@ def test_the_files_are_as_an_index_and_a_user_expect(files: list[Path], tmp_path
         assert bool(release.PERMITTED.match(text)) is permitted, text
     assert release.licences()["psycopg"] == "LGPL-3.0-only"
     assert script.read_bytes().startswith(release.SHORT_LICENCE)
+
+
+def test_registries_get_descriptions_of_the_files(files: list[Path]) -> None:
+    _, sdist, *_, pgxn = files
+    server, extension = publication.mcp_server(), publication.pgxn_metadata()
+    recipe = publication.conda_recipe(sdist)
+    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", server["name"])
+    assert len(server["description"]) <= 100
+    (package,) = server["packages"]
+    assert {package["version"], extension["version"], recipe["package"]["version"]} == {__version__}
+    assert package["identifier"] in PROJECT["scripts"]  # uvx runs the script of this name
+    names = release.contents(pgxn)
+    (provided,) = extension["provides"].values()
+    assert {f"{pgxn.stem}/{name}" for name in ("META.json", provided["file"])} <= names.keys()
+    assert recipe["source"]["sha256"] == hashlib.sha256(sdist.read_bytes()).hexdigest()
+    assert len(recipe["requirements"]["run"]) == len(PROJECT["dependencies"]) + 1
+    assert bool(publication.missing()) is ("urls" not in PROJECT or "authors" not in PROJECT)
+
+
+def test_the_workflow_publishes_by_trusted_publishing() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text("utf-8"))
+    build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
+    commands = {step["run"] for step in build["steps"] if "run" in step}
+    assert {"make test", "make release"} <= commands
+    assert publish["permissions"] == {"id-token": "write"}
+    assert not any("password" in str(step) for step in publish["steps"])
+    publishing = (ROOT / "PUBLISHING.md").read_text("utf-8")
+    assert f"`{publish['environment']}`" in publishing
 
 
 def test_the_wheel_and_the_sql_file_work_in_an_empty_environment(

@@ -23,7 +23,6 @@ def test_private_functions_come_first(file: Path) -> None:
     assert are_public == sorted(are_public)
 
 
-@pytest.mark.both_servers
 @pytest.mark.parametrize(
     ("kind", "query"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -190,9 +191,13 @@ def test_compose_has_one_image_a_health_check_and_no_password_of_ours() -> None:
     assert own == {"${TEXTSIM_WORKER_PASSWORD:-$TEXTSIM_PASSWORD}"}
     assert worker["environment"]["PGPASSWORD"] in own
     assert worker["command"][-2:] == ["--metrics-port", "9464"]
-    start, python, *arguments = worker["healthcheck"]["test"]
-    assert (start, python) == ("CMD", "python")
+    assert SERVICES["install"]["healthcheck"] == {"disable": True}
+    (address,) = (text for text in instructions("ENV") if "healthz" in text)
+    assert "9464/healthz" in address
+    (check,) = instructions("HEALTHCHECK")
+    python, *arguments = json.loads(check.partition("CMD ")[2])
+    assert python == "python"
     # Without a worker it fails; test_metrics.py asks a worker for the same page.
-    done = subprocess.run([sys.executable, *arguments], capture_output=True)
+    environment = {**os.environ, **dict([address.split("=")])}
+    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True)
     assert b"refused" in done.stderr
-    assert "9464/healthz" in arguments[1]

@@ -78,7 +78,6 @@ def test_functions_that_search_say_what_they_cost(posts: Connection) -> None:
     assert cheap == []
 
 
-@pytest.mark.both_servers
 def test_the_rows_of_a_search_are_few(connection: Connection) -> None:
     many = connection.execute(
         """

@@ -115,7 +115,6 @@ def loaded_db(server: Server, loaded: str) -> Iterator[ts.Database]:
         yield db
 
 
-@pytest.mark.both_servers
 @pytest.mark.parametrize("name", ["plans", "exact"])
 def test_lookups_use_the_index_and_read_few_rows_and_pages(
     loaded_db: ts.Database, texts: dict[str, str], rng: random.Random, name: str
@@ -154,7 +153,6 @@ def test_lookups_use_the_index_and_read_few_rows_and_pages(
             check_join(connection, filled, most + 300 * is_exact)
 
 
-@pytest.mark.both_servers
 def test_passages_use_the_index_of_the_fingerprints(
     loaded_db: ts.Database, texts: dict[str, str], rng: random.Random
 ) -> None:

@@ -14,7 +14,7 @@ from tests.support.connections import Connection, value
 from textsim_db.db.engine import transaction
 from textsim_db.sync import read_source
 
-pytestmark = [pytest.mark.more, pytest.mark.both_servers]
+pytestmark = pytest.mark.more
 
 DAYS = 30
 ROWS = 60_000
@@ -50,6 +50,7 @@ def make_table(connection: Connection, kind: str) -> None:
         )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("is_analyzed", [False, True])
 def test_rows_are_looked_up_by_the_index_of_the_key(

@@ -62,41 +62,6 @@ def test_each_way_finds_what_its_formula_says(
     assert result.curves["corpus as we would set it"].banding == Bands(18, 7)
 
 
-@pytest.mark.parametrize("name", BY_NAME)
-def test_a_family_estimates_without_bias(name: str, rng: random.Random) -> None:
-    similarities, errors = [], []
-    for _ in range(40):
-        sets = classic.make_sets(10, rng.randrange(10**6))
-        matrix = BY_NAME[name](sets, rng.randrange(10**6))
-        assert matrix.shape == (10, HASHES)
-        lists = [*sets.lists()]
-        for a in range(0, 10, 2):
-            similarity = jaccard(lists[a], lists[a + 1])
-            similarities.append(similarity)
-            errors.append(float((matrix[a] == matrix[a + 1]).mean()) - similarity)
-    variance = np.mean([s * (1 - s) / HASHES for s in similarities])
-    assert abs(np.mean(errors)) <= 4.5 * math.sqrt(variance / len(errors))
-    assert np.var(errors) == pytest.approx(variance, rel=0.5)
-
-
-@pytest.mark.parametrize("name", BY_NAME)
-def test_each_item_of_a_set_is_the_smallest_equally_often(name: str, rng: random.Random) -> None:
-    """Also of sets whose ids have a pattern, such as multiples of a power of two."""
-    for step in (1, 2**10, 37):
-        ids = [step * (n + 1) for n in range(8)]
-        smallest = [0] * len(ids)
-        for _ in range(40):
-            seed = rng.randrange(10**6)
-            whole = BY_NAME[name](sets_of([ids]), seed)[0]
-            alone = BY_NAME[name](sets_of([[id_] for id_ in ids]), seed)
-            assert (alone.min(axis=0) == whole).all()
-            for place in alone.argmin(axis=0).tolist():
-                smallest[place] += 1
-        # Both families are nearly min-wise independent only: an end of a run is smallest more often.
-        assert min(smallest) > 0.5 * 40 * HASHES / len(ids), (step, smallest)
-        assert max(smallest) < 2 * 40 * HASHES / len(ids), (step, smallest)
-
-
 def test_documents_with_equal_rows_of_a_band_share_a_bucket(rng: random.Random) -> None:
     matrix = np.array([[rng.randrange(2) for _ in range(12)] for _ in range(200)], np.int64)
     banding = Bands(4, 3)

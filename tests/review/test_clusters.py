@@ -26,7 +26,7 @@ def test_clusters_obey_judgements_as_in_the_corpus(corpus: ts.Corpus, rng: rando
         corpus.add(key, " ".join(f"{family}{'y' * (i in places)}{w}" for i, w in enumerate(WORDS)))
     *_, pairs = read_pairs(corpus.pairs(), 0.7)
     assert isinstance(pairs, Pairs)
-    for _ in range(30):
+    for _ in range(12):
         a, b = rng.sample([*keys, "removed"], 2)
         if not any({a, b} == {j.a, j.b} for j in corpus.judgements()):
             corpus.judge(a, b, rng.choice(["same", "different", "different", "unsure"]))

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Generator
 from html import unescape
+from itertools import pairwise
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -277,9 +278,7 @@ def test_texts_and_keys_are_escaped_on_every_page(corpus: ts.Corpus, open_review
     paths = ["/", "/pairs?state=any", "/clusters", "/precision", "/none?" + quote(HOSTILE[0])]
     paths += [f"/pairs?text={quote(hostile)}" for hostile in HOSTILE]
     paths += [f"/cluster?key={quote(hostile)}" for hostile in HOSTILE]
-    for i, key in enumerate(HOSTILE):
-        for other in HOSTILE[:i]:
-            paths.append("/pair?" + urlencode({"a": key, "b": other}))
+    paths += ["/pair?" + urlencode({"a": a, "b": b}) for a, b in pairwise(HOSTILE)]
     for path in paths:
         page = client.get(path).text
         # A field holds what its user typed; a browser keeps its direction inside the field.

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.support.reference import jaccard
 from tests.support.sampling import sample
 from tests.support.spark import near_duplicates
-from tests.support.spark_stages import find, number_of, receive, results, rows_of
+from tests.support.spark_stages import find, results, rows_of
 from textsim_db.cluster import linkages, split_large_buckets
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.kept_linkage import keep_representatives
@@ -27,16 +28,10 @@ from textsim_db.spark.packed_rows import (
     pack_entries,
     sorted_entries,
     unpack_entries,
-    unpack_numbers,
 )
 from textsim_db.spark.stage_2_edges import Edges, spanning_edges
 from textsim_db.spark.stage_3_results import ResultTask
 from textsim_db.text.shingles import shingles
-
-
-def _similarity(a: str, b: str, shingle: str) -> float:
-    one, other = (set(shingles(text, shingle)) for text in (a, b))
-    return len(one & other) / max(1, len(one | other))
 
 
 @pytest.mark.parametrize(
@@ -57,22 +52,15 @@ def test_pairs_are_all_similar_pairs_that_share_a_bucket(
     candidates = find(documents, config, rng.choice((1, 3, 16)))
     rows = results(stage_3_results.pairs, documents, candidates, config)
     found = {(a, b): similarity for a, b, similarity in rows}
-    texts, expected = dict(documents), {}
+    expected = {}
     of = {key: set(buckets(text, config).tolist()) for key, text in documents}
-    for a, b in combinations(sorted(texts), 2):
-        similarity = _similarity(texts[a], texts[b], shingle)
+    sets = {key: set(shingles(text, shingle)) for key, text in documents}
+    for a, b in combinations(sorted(sets), 2):
+        similarity = jaccard(sets[a], sets[b])
         if similarity >= threshold and of[a] & of[b]:
             expected[a, b] = similarity
     assert found == expected
     assert len(found) > 5
-
-
-def test_numbers_that_occur_twice_are_reported() -> None:
-    config = CorpusSettings().complete()
-    inbox = receive([[("a", "one two three")], [("b", "four"), ("a", "six")]], config, 3)
-    repeated = np.concatenate([unpack_numbers(data)[0] for data in inbox["repeated"]])
-    assert repeated.tolist() == [number_of("a")]
-    assert sum(int(unpack_numbers(data)[0][0]) for data in inbox["documents"]) == 3
 
 
 def test_entries_are_packed_without_loss() -> None:

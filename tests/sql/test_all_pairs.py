@@ -82,6 +82,6 @@ def test_long_texts_of_characters_are_cut_once(
     with connection.transaction():
         connection.execute("SET LOCAL track_functions = 'all'")
         assert pairs_of_sql(connection, "c", 0.5) == expected
-        assert value(connection, CALLS, ["_normal_form_of_1"]) == 6
+        assert value(connection, CALLS, ["_without_spaces"]) == 6
         assert value(connection, CALLS, ["_similarity"]) == 0
     assert len(expected) == 15

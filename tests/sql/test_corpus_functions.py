@@ -12,8 +12,6 @@ from tests.support.catalog import check_settings
 from tests.support.connections import Connection
 from tests.support.sampling import sample
 
-pytestmark = pytest.mark.both_servers
-
 CORPUS_FUNCTIONS = r"""
 SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid), p.proconfig::text[],
     p.provolatile, p.proparallel, p.prosecdef, p.proacl::text

@@ -37,7 +37,6 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.both_servers
 def test_a_corpus_created_by_sql_equals_one_created_by_python(
     db: ts.Database, connection: Connection
 ) -> None:
@@ -78,15 +77,6 @@ def test_a_corpus_with_an_impossible_name_is_refused(
             connection.execute(f"SELECT textsim.create_corpus({arguments})")
         assert message in str(caught.value.diag.message_primary)
     assert list(db.corpora()) == ["c"]
-
-
-def test_a_corpus_of_another_recipe_is_refused(db: ts.Database, connection: Connection) -> None:
-    db.create_corpus("c")
-    connection.execute("UPDATE textsim.corpus SET recipe = 2")
-    with pytest.raises(
-        psycopg.Error, match="was built by recipe 2; these functions compute recipe 3"
-    ):
-        connection.execute("SELECT key, similarity FROM textsim.matches('c', 'a')")
 
 
 def test_a_column_that_nobody_sets_takes_its_default(

@@ -22,14 +22,14 @@ PUBLIC = {
     "stable": (
         "candidates cluster_events "
         "contradictions differs distinct_of jaccard judgements languages matches "
-        "members nearest neighbours passages passages_of quote regions "
+        "members nearest neighbours passages passages_of quote regions rejected "
         "signature"
     ),
     "volatile": (
         "add add_unique attach clusters create_corpus detach drop_corpus "
         "doubtful duplicates expire forget grant_reader grant_writer "
-        "group_pairs index_pending judge lock_corpus merge pairs remove revoke_all set_owner "
-        "shared_passages track twins_of unjudge unmerge untrack update_clusters"
+        "group_pairs index_pending judge lock_corpus merge pairs reject remove revoke_all "
+        "set_owner shared_passages track twins_of unjudge unmerge untrack update_clusters"
     ),
     "stable strict": ("characters status"),
 }
@@ -60,6 +60,7 @@ COMMITTING = {
 CHANGES = {
     "add": ("'c', 'a', 'b'", {0: "name of the corpus", 1: "the key", 2: "the text"}),
     "add_unique": ("'u', 'a', 'b'", {0: "name of the corpus", 1: "the key", 2: "the text"}),
+    "reject": ("'u', 'a', 'b'", {0: "name of the corpus", 1: "the key", 2: "the reason"}),
     "remove": ("'c', 'a'", {0: "name of the corpus", 1: "the key"}),
     "forget": ("'c', '{a}'", {0: "name of the corpus"}),
     "lock_corpus": ("'u'", {0: "name of the corpus"}),
@@ -88,8 +89,8 @@ CHANGES = {
     ),
     "unjudge": ("'c', 'a', 'b'", {0: "name of the corpus", 1: "a key is NULL", 2: "a key is NULL"}),
     "unmerge": (
-        "'c', 'a', NULL, NULL, false",
-        {0: "name of the corpus", 1: "kept, run or since", 4: "mergeable"},
+        "'c', 'a', NULL, NULL, NULL, false",
+        {0: "name of the corpus", 1: "key, kept, run or since", 5: "mergeable"},
     ),
     "track": ("'c', 'kept'", {0: "name of the corpus", 1: "linkage"}),
     "untrack": ("'c'", {0: "name of the corpus"}),
@@ -100,7 +101,6 @@ CHANGES = {
 }
 
 
-@pytest.mark.both_servers
 def test_a_null_argument_of_a_change_is_refused(connection: Connection) -> None:
     """A change that silently does nothing, or something else, is worse than an error."""
     connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text)")
@@ -135,7 +135,6 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
         shared_db.drop_corpus(name)
 
 
-@pytest.mark.both_servers
 @pytest.mark.parametrize(
     ("call", "message"),
     [

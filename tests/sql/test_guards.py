@@ -10,7 +10,7 @@ from tests.support.connections import Connection, value
 from tests.support.random_texts import random_text
 from textsim_db.settings.corpus_settings import GUARD_LISTS
 from textsim_db.settings.named_values import Guard, GuardRules
-from textsim_db.text import distinctions, fillers, guard_lines, guards
+from textsim_db.text import distinctions, guard_lines, guards
 from textsim_db.text.storable import to_bytes
 from textsim_db.text.tokens import normal_form, tokenize, words
 
@@ -22,7 +22,7 @@ WORDS = [
     *" ".join(distinctions.NEGATION_PHRASES).split(),
     *GUARD_WORDS,
     *GUARD_FILLERS,
-    *fillers.FILLERS,
+    *distinctions.FILLERS,
 ]
 CLOSE = [
     *distinctions.ENDS_OF_NE,
@@ -30,8 +30,8 @@ CLOSE = [
     "n",
     *guard_lines.UNITS,
     *guard_lines.ORDINALS,
-    *fillers.HOSTS,
-    *fillers.CLITICS,
+    *distinctions.HOSTS,
+    *distinctions.CLITICS,
 ]
 NUMBERS = [
     "-5",
@@ -90,9 +90,9 @@ def test_fillers_and_units_are_words_of_normal_forms_and_the_same_in_sql(
     shared_connection: Connection,
 ) -> None:
     lists = {
-        "fillers": sorted(fillers.FILLERS),
-        "hosts": sorted(fillers.HOSTS),
-        "clitics": sorted(fillers.CLITICS),
+        "fillers": sorted(distinctions.FILLERS),
+        "hosts": sorted(distinctions.HOSTS),
+        "clitics": sorted(distinctions.CLITICS),
         "ordinals": list(guard_lines.ORDINALS),
         "units": sorted(guard_lines.UNITS),
     }
@@ -111,9 +111,11 @@ def test_fillers_and_units_are_words_of_normal_forms_and_the_same_in_sql(
     for name, listed in lists.items():
         assert value(shared_connection, f"SELECT textsim._{name}()") == "|".join(listed)
         assert [normal_form(word) for word in listed] == listed, name
-    assert fillers.FILLERS.isdisjoint(distinctions.NEGATIONS)
-    assert fillers.FILLERS.isdisjoint(fillers.HOSTS | fillers.CLITICS | guard_lines.UNITS)
-    assert fillers.HOSTS.isdisjoint(fillers.CLITICS)
+    assert distinctions.FILLERS.isdisjoint(distinctions.NEGATIONS)
+    assert distinctions.FILLERS.isdisjoint(
+        distinctions.HOSTS | distinctions.CLITICS | guard_lines.UNITS
+    )
+    assert distinctions.HOSTS.isdisjoint(distinctions.CLITICS)
 
 
 def test_guards_are_equal_in_sql_and_python(

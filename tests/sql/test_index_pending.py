@@ -16,8 +16,6 @@ from tests.support.connections import Connection
 from tests.support.sampling import sample
 from tests.support.waiting import LOCKS
 
-pytestmark = pytest.mark.both_servers
-
 ROWS = 1500
 """More rows than a part of a run (100), a page of a comparison (1,000) and a batch of the log."""
 

@@ -10,7 +10,6 @@ from tests.support.connections import Connection
 from textsim_db.sketch import sketch_texts
 
 
-@pytest.mark.both_servers
 def test_candidates_share_buckets(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c", shingle="word:1")
     texts = dict(documents(150, words=30, planted=0.5, seed=3))

@@ -12,8 +12,6 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from textsim_db.settings.corpus_settings import DEFAULTS, SETTINGS, Settings
 
-pytestmark = pytest.mark.both_servers
-
 ARGUMENTS = """
 SELECT name, pg_get_function_arg_default(p.oid, number::integer)
 FROM pg_proc p, unnest(p.proargnames) WITH ORDINALITY a (name, number)

@@ -68,7 +68,7 @@ def random_text(rng: random.Random) -> str:
     return rng.choice([" ", " ", ", ", "\n"]).join(rng.choices(items, weights, k=rng.randrange(9)))
 
 
-@pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.long)])
 def test_measures_of_random_texts_equal_pythons(
     shared_connection: Connection, rng: random.Random, count: int
 ) -> None:
@@ -81,39 +81,6 @@ def test_measures_of_random_texts_equal_pythons(
         else:
             pairs.append((text, random_text(rng)))
     assert_equal_measures(shared_connection, pairs)
-
-
-@pytest.mark.parametrize(
-    ("call", "value"),
-    [
-        ("jaccard('2 3 4 2', '1 5 4 2')", 0.4),
-        ("jaccard('10 8 11 13 2 17 3 1 19 11', '1 2 5 9 12 17 13 11 9 10')", 0.5),
-        # Mining of Massive Datasets, figure 3.1, and example 3.2 for bags.
-        ("jaccard('a b c d e f', 'a b c g h')", 3 / 8),
-        ("jaccard_of_counts('a a a b', 'a a b b c')", 3 / 6),
-        ("overlap('a b c d', 'a b x')", 2 / 3),
-        ("dice('a b c d', 'a b x')", 4 / 7),
-        ("containment('a b c d', 'a b')", 0.5),
-        ("euclidean(repeat('x ', 2) || repeat('y ', 7), repeat('x ', 6) || repeat('y ', 4))", 5),
-        ("manhattan(repeat('x ', 2) || repeat('y ', 7), repeat('x ', 6) || repeat('y ', 4))", 7),
-        ("lr_norm(repeat('x ', 2) || repeat('y ', 7), repeat('x ', 6) || repeat('y ', 4), 2)", 5),
-        (
-            "cosine_distance(repeat('x ', 2) || repeat('y ', 7), repeat('x ', 6) || repeat('y ', 4))",
-            pytest.approx(40.3645, abs=5e-5),
-        ),
-        # Jurafsky and Martin, "Speech and Language Processing", chapter 2.
-        ("levenshtein('EXECUTION', 'INTENTION', substitution => 2)", 8),
-        ("levenshtein('INTENTION', 'EXECUTION')", 5),
-        ("levenshtein('agtcc', 'cgctca')", 3),
-        ("levenshtein('kitten', 'sitting')", 3),
-        ("levenshtein('Ä', 'A')", 1),
-        ("levenshtein_words('the cat', 'The black cat', insertion => 5)", 5),
-    ],
-)
-def test_measures_equal_published_values(
-    shared_connection: Connection, call: LiteralString, value: float
-) -> None:
-    assert shared_connection.execute("SELECT textsim." + call).fetchone() == (value,)
 
 
 def test_each_measure_of_a_corpus_has_its_function(shared_connection: Connection) -> None:

@@ -21,7 +21,6 @@ from textsim_db.sketch.sketch_texts import GOLDEN_TEXT, places_of_words
 from textsim_db.text.tokens import normal_form
 
 
-@pytest.mark.both_servers
 @pytest.mark.parametrize(
     "name",
     ["random", *sample(["languages", "licences", "arxiv", "scripture", "articles"], 5, "more")],
@@ -97,7 +96,6 @@ def test_places_that_only_python_finds(
         connection.execute("SELECT textsim.characters('c', 'x y', 0, 1)")
 
 
-@pytest.mark.both_servers
 def test_functions_of_texts_handle_empty_and_null_arguments(
     db: ts.Database, connection: Connection
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 import psycopg
@@ -11,10 +10,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
-from tests.support.sampling import sample
 from tests.support.sources import expected_forms, stored_forms
-
-pytestmark = pytest.mark.both_servers
 
 COMMON = "one two three four five six seven eight nine ten"
 RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
@@ -55,12 +51,12 @@ def test_add_unique_returns_the_matches_best_first(
         ("b", f"{OTHER} {COMMON}", "new"),
     ):
         rows = connection.execute(ADD_UNIQUE, [key, text]).fetchall()
-        assert rows == [(outcome, None, None, None, None)]
+        assert rows == [(outcome, None, None, None, None, None)]
     rows = connection.execute(ADD_UNIQUE, ["c", BLUE]).fetchall()
-    assert rows == [("twin", "a", 9 / 11, [], None)]
+    assert rows == [("twin", "a", 9 / 11, [], None, None)]
     connection.execute("SELECT textsim.add('c', 'd', %s, force => true)", [BLUE])
     matches = connection.execute(ADD_UNIQUE, ["e", BLUE]).fetchall()
-    assert matches == [("twin", "d", 1.0, [], None), ("twin", "a", 9 / 11, [], None)]
+    assert matches == [("twin", "d", 1.0, [], None, None), ("twin", "a", 9 / 11, [], None, None)]
     assert list(stored_forms(connection)) == ["a", "b", "d"]
     with pytest.raises(pg.InvalidParameterValue, match="the text is NULL"):
         connection.execute(ADD_UNIQUE, ["f", None])
@@ -100,33 +96,6 @@ def test_the_number_of_locks_is_a_setting(corpus: ts.Corpus, connection: Connect
     assert value(connection, ADD, ["a", RED])
     connection.execute("RESET textsim.max_bucket_locks")
     assert value(connection, ADD, ["b", OTHER])
-
-
-LOCKED = """
-SELECT (textsim.signature('c', %s))[1:textsim._count_locks(
-    cardinality(textsim.shingles(%s, 'word', 1)), %s)]
-"""
-
-
-@pytest.mark.parametrize("threshold", sample([0.34, 0.1, 0.55, 0.8, 1.0], 5))
-def test_similar_documents_lock_a_common_bucket(
-    db: ts.Database, connection: Connection, rng: random.Random, seed: int, threshold: float
-) -> None:
-    """The prefix filter: of sets of all sizes, and of pairs that just reach the threshold."""
-    db.create_corpus("c", shingle="word:1", threshold=threshold, recall=1)
-    similar = 0
-    for _ in range(100):
-        pool = [
-            f"w{number}" for number in rng.sample(range(10**6), rng.choice([1, 2, 3, 5, 9, 40]))
-        ]
-        a, b = (rng.sample(pool, rng.randint(max(1, len(pool) // 2), len(pool))) for _ in "ab")
-        locks = [
-            set(value(connection, LOCKED, [" ".join(x), " ".join(x), threshold])) for x in (a, b)
-        ]
-        if len({*a} & {*b}) / len({*a} | {*b}) >= threshold:
-            similar += 1
-            assert locks[0] & locks[1], f"--seed {seed}: {a} {b}"
-    assert similar > 5
 
 
 def test_a_document_locks_two_rows_less_than_it_has(shared_connection: Connection) -> None:

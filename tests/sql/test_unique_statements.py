@@ -13,8 +13,6 @@ from tests.support.reference import similarity
 from tests.support.sampling import sample
 from tests.support.sources import expected_forms, stored_forms
 
-pytestmark = pytest.mark.both_servers
-
 A = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu"
 B = "one two three four five six seven eight nine ten eleven twelve"
 C = "red orange yellow green blue indigo violet black white grey brown pink"
@@ -176,29 +174,3 @@ def test_python_leaves_the_documents_of_a_table_alone(
     assert corpus.add_many({"1": A}).unchanged == 1
     check(connection)
     assert list(stored_forms(connection)) == ["1"]
-
-
-def test_a_change_of_keys_leaves_a_worker_nothing_to_do(
-    corpus: ts.Corpus, connection: Connection
-) -> None:
-    """Without a worker too, the documents are those of the rows, and nothing waits."""
-    attach(connection, BIGINT)
-    attempt(connection, "INSERT INTO t VALUES (1, <A>), (2, <B>), (3, <C>), (4, NULL)")
-    for statement in (
-        "UPDATE t SET id = id + 100",
-        "UPDATE t SET id = id - 200 WHERE id = 101",
-        "UPDATE t SET id = -id - 1",
-        "UPDATE t SET id = -id",
-        "UPDATE t SET id = id * 2, body = body || ' more' WHERE body IS NOT NULL",
-        "UPDATE t SET id = id + 7, body = NULL WHERE id > 207",
-        "UPDATE t SET id = id + 1 WHERE body IS NULL",
-        "DELETE FROM t WHERE body IS NULL",
-    ):
-        assert attempt(connection, statement) is None, statement
-        assert stored_forms(connection) == expected_forms(connection, "t"), statement
-        rows = connection.execute("SELECT keys FROM textsim.pending WHERE kind <> 'words'")
-        assert rows.fetchall() == [], statement
-        status = corpus.status()
-        assert (status.pending, status.oldest_pending) == (0, None), statement
-    assert attempt(connection, "UPDATE t SET body = <A2> WHERE id = 206") == "23505"
-    assert corpus.check() == []

@@ -1,4 +1,4 @@
-"""Random texts with combinations of characters that a uniform choice hardly ever makes."""
+"""Random texts: combinations of characters that a uniform choice hardly makes, and filled templates."""
 
 from __future__ import annotations
 
@@ -36,3 +36,18 @@ def random_runs_of_marks(rng: random.Random) -> str:
         rng.choice(ALPHABET) + "".join(rng.choices(MARKS, k=rng.choice((0, 1, 28, 30, 31, 33, 70))))
         for _ in range(rng.randrange(1, 5))
     )
+
+
+HEADER = [f"head{i}" for i in range(30)]
+FOOTER = [f"foot{i}" for i in range(30)]
+
+
+def templated(rng: random.Random, count: int) -> dict[str, str]:
+    """Return texts of a header, a body of 40 words and a footer; each body comes in two versions."""
+    texts = {}
+    for number in range(count // 2):
+        body = [f"w{rng.randrange(5000)}" for _ in range(40)]
+        texts[f"{number:04}a"] = " ".join([*HEADER, *body, *FOOTER])
+        body[rng.randrange(40)] = "changed"
+        texts[f"{number:04}b"] = " ".join([*HEADER, *body, *FOOTER])
+    return texts

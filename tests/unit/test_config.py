@@ -17,7 +17,6 @@ from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.cost_of_bands import Distribution, options
 from textsim_db.sketch.exact_prefix import shares_enough, smallest_values
-from textsim_db.sketch.fast_similarity import signatures
 
 
 def test_the_defaults_give_18_bands_of_7_rows() -> None:
@@ -132,26 +131,3 @@ def test_exact_candidates_by_chance(rng: random.Random, shingles: int, similarit
         found += shares_enough(len(one & other), shingles, shingles, 0.8)
     expected = Distribution([similarity], [200], 200).exact_candidates(0.8, shingles)
     assert found == pytest.approx(expected, abs=60)
-
-
-def test_fewer_pairs_than_the_formula_are_found_only_where_it_is_optimistic() -> None:
-    """The shares of random pairs that become candidates differ from the formula as documented."""
-    size, pairs, hashes, rng = 20, 20_000, 128, np.random.default_rng(20)
-    optimistic = set()
-    for similarity in (0.5, 0.6, 0.7, 0.8, 0.9):
-        shared = round(2 * size * similarity / (1 + similarity))
-        values = rng.integers(0, 2**64, (pairs, 2 * size), np.uint64, endpoint=False)
-        values[:, size : size + shared] = values[:, :shared]
-        made = signatures(values.ravel(), np.arange(0, values.size + 1, size), 1, hashes)
-        equal = made[0::2] == made[1::2]
-        for bands in (Bands(18, 7), Bands(10, 12), Bands(42, 3)):
-            promised = bands.probability(shared / (2 * size - shared))
-            by_band = equal[:, : bands.bands * bands.rows].reshape(pairs, *bands)
-            found = by_band.all(axis=2).any(axis=1).mean()
-            noise = 4 * (promised * (1 - promised) / pairs) ** 0.5
-            is_optimistic = 0.2 <= promised <= 0.6
-            optimistic |= {is_optimistic}
-            if is_optimistic or promised > 0.6:
-                most = 0.013 if is_optimistic else 0
-                assert found >= promised - most - noise, f"{bands}, {promised}: {found}"
-    assert optimistic == {False, True}

@@ -73,7 +73,7 @@ def by_reference(text: str, config: CorpusConfig, classes: dict[int, int]) -> li
 
 def random_texts(rng: random.Random) -> list[str]:
     texts = [GOLDEN_TEXT, "", "one", "again " * 100]
-    for _ in range(60):
+    for _ in range(30):
         numbers = (rng.randrange(rng.choice((2, 10, 1000))) for _ in range(rng.randrange(90)))
         texts.append(" ".join(f"w{number}" for number in numbers))
     return texts

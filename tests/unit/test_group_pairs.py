@@ -24,7 +24,7 @@ from textsim_db.results import Cluster
 def test_clusters_of_random_pairs_equal_brute_force(
     rng: random.Random, linkage: ts.Linkage, kind: Callable[[int], Any]
 ) -> None:
-    for _ in range(100):
+    for _ in range(40):
         pairs = [(kind(a), kind(b), s) for a, b, s in random_pairs(rng)]
         rng.shuffle(pairs)
         assert ts.group_pairs(pairs, linkage) == expected_clusters_of_pairs(pairs, linkage)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 
@@ -42,11 +43,16 @@ def test_every_test_module_has_a_docstring() -> None:
     assert [str(p) for p in modules if not p.read_text("utf-8").startswith('"""')] == []
 
 
+@cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def test_a_constant_and_a_class_of_the_package_have_one_meaning() -> None:
     """Only the classes of aio have the names of the classes that they are derived from."""
     modules: dict[str, list[str]] = defaultdict(list)
     for path in sorted((ROOT / "textsim_db").rglob("*.py")):
-        tree = ast.parse(path.read_text("utf-8"))
+        tree = _parsed(path)
         for name, value in _constants(tree):
             if not name.startswith("_") or _is_number(value):
                 modules[name].append(path.stem)
@@ -76,11 +82,11 @@ HEADS = {
 def test_the_heads_of_packages_are_true() -> None:
     faults, used = [], set()
     for head in sorted((ROOT / "textsim_db").glob("*/__init__.py")):
-        words = " ".join((ast.get_docstring(ast.parse(head.read_text("utf-8"))) or "").split())
+        words = " ".join((ast.get_docstring(_parsed(head)) or "").split())
         promises = [each for each in HEADS if each in words]
         used.update(promises)
         for path in sorted(head.parent.glob("*.py")):
-            imported = _imported(ast.parse(path.read_text("utf-8")))
+            imported = _imported(_parsed(path))
             faults += [
                 f"{head.parent.name}/{path.name}: {promise}, and imports {name}"
                 for promise in promises
@@ -107,8 +113,7 @@ def test_no_files_of_a_package_import_each_other() -> None:
     }
     imports = {
         module: {
-            name if name in paths else name.rpartition(".")[0]
-            for name in _imported(ast.parse(path.read_text("utf-8")))
+            name if name in paths else name.rpartition(".")[0] for name in _imported(_parsed(path))
         }
         & paths.keys() - {module}
         for module, path in paths.items()

@@ -9,9 +9,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tests.fuzz.document_checks import check_similarities
 from tests.support import reference
-from tests.support.document_rows import grams, rows_of
+from tests.support.document_rows import rows_of
 from textsim_db.cluster.split_large_buckets import SAME, all_links, groups_of, joining_links
 from textsim_db.compare import packed_pairs
 from textsim_db.compare.match_rule import Criterion
@@ -20,7 +19,6 @@ from textsim_db.compare.packed_pairs import (
     BucketsOfDocuments,
     Members,
     grouped,
-    is_among,
     joined_members,
     left_of,
     pack,
@@ -28,30 +26,6 @@ from textsim_db.compare.packed_pairs import (
 )
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.sketch.ragged import offsets_of
-
-Documents = list[list[int]]
-
-
-def template_documents(rng: random.Random, count: int) -> Documents:
-    """Return variants of a few template_documents, and documents that share only boilerplate."""
-    boilerplate = [rng.randrange(50) for _ in range(30)]
-    models = [[rng.randrange(1000) for _ in range(40)] for _ in range(3)]
-    documents = []
-    for _ in range(count):
-        if rng.random() < 0.5:
-            document = list(rng.choice(models))
-            for _ in range(rng.randrange(8)):
-                document[rng.randrange(len(document))] = rng.randrange(1000)
-        else:
-            document = boilerplate + [rng.randrange(10**6) for _ in range(rng.randrange(20))]
-        documents.append(document[: rng.choice([3, 20, 100, 100])])
-    return documents
-
-
-@pytest.mark.parametrize("n", [1, 3])
-def test_links_of_large_buckets_equal_all_similar_pairs(rng: random.Random, n: int) -> None:
-    documents = template_documents(rng, 150)
-    check_similarities(rng, rows_of(documents, n), [grams(document, n) for document in documents])
 
 
 def test_no_document_and_one_document_have_no_links() -> None:
@@ -85,12 +59,6 @@ def random_buckets(rng: random.Random, count: int, ids: int = 60) -> list[list[i
     return [sorted(rng.choices(range(1, ids), k=rng.randrange(9))) for _ in range(count)]
 
 
-def members_of(buckets: list[list[int]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the rows of buckets as the server sends them."""
-    rows = [(place - 3) * 2**32 + 2**31 + i for place, ids in enumerate(buckets) for i in ids]
-    return np.array(rows, np.int64)
-
-
 def members(buckets: list[list[int]]) -> Members:
     ids = np.array([i for bucket in buckets for i in bucket], np.int32)
     return Members(ids, offsets_of(np.array([len(bucket) for bucket in buckets], np.int64)))
@@ -111,14 +79,6 @@ def to_list(pairs: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[Pair]:
 def every_pair(buckets: list[list[int]]) -> Counter[Pair]:
     """Return the pairs of rows of two documents, as a join counts them."""
     return Counter((a, b) for ids in buckets for a, b in combinations(ids, 2) if a != b)
-
-
-def test_rows_are_grouped_by_bucket_and_by_size(rng: random.Random) -> None:
-    buckets = random_buckets(rng, 300)
-    small, crowded = grouped(members_of(buckets), 4)
-    expected = without_singles(buckets)
-    assert to_lists(small) == [ids for ids in expected if len(ids) <= 4]
-    assert to_lists(crowded) == [ids for ids in expected if len(ids) > 4]
 
 
 @pytest.mark.parametrize("threshold", [0.1, 0.5, 0.8])
@@ -144,21 +104,6 @@ def test_empty_buckets_give_no_pairs() -> None:
     assert list(packed_pairs.lists(nothing)) == []
     pair = pack(np.array([1]), np.array([2]))
     assert BucketsOfDocuments(nothing).least_shared(pair).tolist() == [-1]
-
-
-def test_buckets_and_documents_can_be_selected(rng: random.Random) -> None:
-    buckets = random_buckets(rng, 100)
-    of_buckets = members(buckets)
-    chosen = of_buckets.sizes > 4
-    large = [sorted(ids) for ids in buckets if len(ids) > 4]
-    taken = of_buckets.take(chosen)
-    assert [part.tolist() for part in np.split(taken.ids, taken.offsets[1:-1])] == large
-    without = of_buckets.keep(of_buckets.ids % 3 != 0)
-    assert without.sizes.tolist() == [sum(i % 3 != 0 for i in ids) for ids in buckets]
-    joined = joined_members([taken, without])
-    assert joined.sizes.tolist() == [*taken.sizes.tolist(), *without.sizes.tolist()]
-    among = is_among(of_buckets.ids, np.arange(10, 20))
-    assert among.tolist() == [10 <= i < 20 for i in of_buckets.ids.tolist()]
 
 
 def test_a_pair_counts_for_the_first_bucket_that_it_shares(rng: random.Random) -> None:

@@ -21,11 +21,9 @@ from textsim_db.sketch.exact_prefix import (
     smallest_of,
     smallest_values,
 )
-from textsim_db.sketch.ragged import Ragged, joined
+from textsim_db.sketch.ragged import Ragged
 
 THRESHOLDS = (1e-9, 0.07, 0.1, 1 / 3, 0.5, 0.55, 0.58, 0.7, 0.8, 0.9, 0.95, 1.0)
-Sets = list[tuple[int, int, int]]
-"""Pairs of sets: the number of elements in both, only in the left, and only in the right set."""
 
 
 def thresholds_around(overlap: int, size: int) -> list[float]:
@@ -111,67 +109,9 @@ def test_a_higher_threshold_takes_the_first_rows(threshold: float, rng: random.R
         assert first.values.tolist() == expected.values.tolist()
 
 
-def missed(sets: Sets, threshold: float, asked: float, bits: int, rng: random.Random) -> int:
-    """Return how many pairs that reach `asked` are no candidates; values have that many bits.
-
-    The left documents are stored in a corpus with this threshold; the right ones are the queries.
-    """
-    lefts, rights = [], []
-    for common, only_left, only_right in sets:
-        count = sum((common, only_left, only_right))
-        values = [rng.getrandbits(bits) - 2 ** (bits - 1) for _ in range(count)]
-        lefts.append(values[: common + only_left])
-        rights.append(values[:common] + values[common + only_left :])
-    stored, queries = signatures_of(lefts, threshold), signatures_of(rights, asked)
-    numbers = np.arange(len(sets))
-    shared = count_shared(stored, queries, numbers, numbers)
-    enough = share_enough(shared, sizes_of(lefts), sizes_of(rights), asked)
-    enough &= shared >= least_needed(sizes_of(rights), asked)
-    reach = np.array([c / (c + a + b) >= asked for c, a, b in sets])
-    assert reach.any()
-    return int((reach & ~enough).sum())
-
-
-def sets_at(similarity: tuple[int, int]) -> Sets:
-    """Return all pairs of sets, large and small, whose similarity is a quotient."""
-    common, union = similarity
-    return [
-        (common * k, left, (union - common) * k - left)
-        for k in range(1, 1 + max(1, 100 // union))
-        for left in range((union - common) * k + 1)
-    ]
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("bits", [2, 4, 6, 63])
-@pytest.mark.parametrize(
-    "similarity", [(55, 100), (7, 100), (1, 3), (1, 2), (4, 5), (9, 10), (29, 50), (1, 1), (57, 58)]
-)
-def test_no_near_pair_is_missed(similarity: tuple[int, int], bits: int, rng: random.Random) -> None:
-    sets = sets_at(similarity)
-    threshold = similarity[0] / similarity[1]
-    assert all(c / (c + a + b) >= threshold for c, a, b in sets)
-    assert missed(sets, threshold, threshold, bits, rng) == 0
-    assert missed(sets, 0.8 * threshold, threshold, bits, rng) == 0
-    assert missed(sets, nextafter(threshold, 0), nextafter(threshold, 0), bits, rng) == 0
-
-
 def test_values_are_counted_with_multiplicity() -> None:
     """Two documents of the same three shingles share three rows, even if their values are equal."""
     signatures = signatures_of([[5, 5, 5], [5, 5, 5], [5, 7, 9]], 0.9)
     assert [signatures.of(i).tolist() for i in range(3)] == [[5, 5, 5], [5, 5, 5], [5, 7, 9]]
     numbers = np.array([0, 0])
     assert count_shared(signatures, signatures, numbers, np.array([1, 2])).tolist() == [9, 3]
-
-
-def test_ragged_arrays_can_be_cut_and_joined(rng: random.Random) -> None:
-    rows = [[rng.randrange(9) for _ in range(rng.randrange(4))] for _ in range(30)]
-    whole = Ragged(*ragged(rows))
-    assert [whole.of(i).tolist() for i in range(30)] == rows
-    again = joined([whole.consecutive(slice(*ends)) for ends in ((0, 7), (7, 7), (7, 30))])
-    assert again.values.tolist() == whole.values.tolist()
-    assert again.offsets.tolist() == whole.offsets.tolist()
-    chosen = [rng.randrange(30) for _ in range(50)]
-    taken = whole.take(np.array(chosen))
-    assert [taken.of(i).tolist() for i in range(50)] == [rows[i] for i in chosen]
-    assert whole.owners().tolist() == [i for i, row in enumerate(rows) for _ in row]

@@ -162,6 +162,8 @@ class Corpus(Derived[corpus.Corpus]):
     add = coroutine(corpus.Corpus.add)
     add_many = coroutine(corpus.Corpus.add_many)
     add_unique = coroutine(corpus.Corpus.add_unique)
+    reject = coroutine(corpus.Corpus.reject)
+    rejected = coroutine(corpus.Corpus.rejected)
 
     query = coroutine(corpus.Corpus.query)
     query_many = coroutine(corpus.Corpus.query_many)

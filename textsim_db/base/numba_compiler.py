@@ -1,11 +1,14 @@
 """Two decorators that compile all kernels of the project in the same way, and the types of their arrays.
 
+A kernel is compiled at its first call that has more to do than `interpreter` takes.
+
 Compiled code is cached beside the source, or in the user's cache folder if the source's folder is not
 writable. NUMBA_CACHE_DIR names another folder. The GIL is released while a kernel runs.
 """
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import hashlib
 import logging
@@ -31,7 +34,9 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
-from numba.extending import intrinsic
+from numba.core.extending import _Intrinsic
+
+from textsim_db.base.interpreter import interpreter
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +47,7 @@ _NUMBERS = re.compile(r"None|(tuple\[)?((int|float|bool|np\.u?int\d+)(, |\]|$))+
 _OUTDATED = (AttributeError, EOFError, ImportError, IndexError, pickle.UnpicklingError)
 
 _FunctionCache: Any = FunctionCache  # Numba does not annotate it
+_AnyIntrinsic: Any = _Intrinsic
 Function = TypeVar("Function", bound=Callable[..., object])
 
 # Without these hooks, a child that is forked while a thread compiles waits for Numba's lock for ever.
@@ -85,7 +91,7 @@ def _compiled(function: Function, **options: bool) -> Function:
     njit: Any = numba.njit  # its annotations lack some options
     dispatcher: Any = njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     dispatcher.get_call_template = partial(_call_template, dispatcher.get_call_template)
-    dispatcher._compile_for_args = partial(_uninterrupted, dispatcher._compile_for_args)
+    dispatcher._compile_for_args = partial(_code_for, dispatcher, dispatcher._compile_for_args)
     try:
         dispatcher._cache = kernel_cache = _Cache(function)
     except RuntimeError:  # Numba tried every folder
@@ -93,6 +99,19 @@ def _compiled(function: Function, **options: bool) -> Function:
     else:
         dispatcher.compile = partial(_compile_once, dispatcher.compile, kernel_cache)
     return cast(Function, dispatcher)
+
+
+def _code_for(dispatcher: Any, compile_: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what runs a call whose types are new to this process."""
+    if interpreter.takes(arguments):
+        types_of_call = tuple(map(dispatcher.typeof_pyval, arguments))
+        if not _is_cached(dispatcher._cache, types_of_call, dispatcher.targetctx):
+            return partial(interpreter.run, dispatcher.py_func)
+    return _uninterrupted(compile_, *arguments)
+
+
+def _is_cached(kernel_cache: Any, signature: Any, target_context: Any) -> bool:
+    return isinstance(kernel_cache, _Cache) and kernel_cache.has(signature, target_context)
 
 
 def _compile_once(compile_: Callable[[Any], Any], kernel_cache: _Cache, signature: Any) -> Any:
@@ -163,6 +182,14 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
             _announce()
         return cached
 
+    def has(self, sig: Any, target_context: Any) -> bool:
+        """Return whether there is compiled code."""
+        try:
+            index = self._cache_file._load_index()
+        except (OSError, *_OUTDATED):
+            return False
+        return self._index_key(sig, target_context.codegen()) in index
+
     def unlock(self) -> None:
         if self._lock is not None:
             fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, self._byte)
@@ -223,13 +250,17 @@ _after_each: Callable[[], None] = _do_nothing
 
 @contextmanager
 def watch_compiler(after_each: Callable[[], None]) -> Iterator[None]:
-    """Call a function after each kernel that this process compiles meanwhile, and announce none."""
+    """Call a function after each kernel that this process compiles meanwhile, and announce none.
+
+    Meanwhile Python runs no kernel, so that each kernel in use is compiled.
+    """
     global _after_each, _is_announced
-    _after_each, was_announced, _is_announced = after_each, _is_announced, True
+    was_announced, seconds = _is_announced, interpreter.seconds
+    _after_each, _is_announced, interpreter.seconds = after_each, True, 0.0
     try:
         yield
     finally:
-        _after_each, _is_announced = _do_nothing, was_announced
+        _after_each, _is_announced, interpreter.seconds = _do_nothing, was_announced, seconds
 
 
 def _announce() -> None:
@@ -256,6 +287,19 @@ def _warn_once(reason: str) -> None:
 
 _INT32 = ir.IntType(32)
 _BYTES = ir.IntType(8).as_pointer()
+
+
+class _Instruction(_AnyIntrinsic):  # type: ignore[misc]
+    """An instruction of the processor in kernels, and a function that does the same in Python."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        return _IN_PYTHON[self._name](*arguments)
+
+
+def _instruction(generate: Callable[..., Any]) -> Any:
+    instruction = _Instruction(generate.__name__, generate)
+    instruction._register()
+    return instruction
 
 
 def _pointer64(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
@@ -300,17 +344,37 @@ def _prefetch(typing_context: Any, data: Any, at: Any) -> Any:
     return types.void(data, at), generate
 
 
-load64 = cast(Callable[[npt.NDArray[np.uint8], int], np.uint64], intrinsic(_load64))
+def _memory64(data: Any, at: Any) -> ctypes.c_uint64:
+    return ctypes.c_uint64.from_address(data.ctypes.data + int(at))
+
+
+def _write64(data: Any, at: Any, value: Any) -> None:
+    _memory64(data, at).value = int(value)
+
+
+def _count_trailing_zeros(value: Any) -> int:
+    number = int(value)
+    return (number & -number).bit_length() - 1 if number else 64
+
+
+_IN_PYTHON: dict[str, Callable[..., Any]] = {
+    _load64.__name__: lambda data, at: np.uint64(_memory64(data, at).value),
+    _store64.__name__: _write64,
+    _trailing_zeros.__name__: _count_trailing_zeros,
+    _prefetch.__name__: lambda data, at: None,
+}
+
+load64 = cast(Callable[[npt.NDArray[np.uint8], int], np.uint64], _instruction(_load64))
 """Return the eight bytes of data from at on as one little-endian number, in a kernel.
 
 It compiles to one machine instruction; eight indexed loads compile to forty. data must have these
 eight bytes, because there is no bounds check.
 """
-store64 = cast(Callable[[npt.NDArray[np.uint8], int, np.uint64], None], intrinsic(_store64))
+store64 = cast(Callable[[npt.NDArray[np.uint8], int, np.uint64], None], _instruction(_store64))
 """Write a number as eight little-endian bytes of data from at on; data must have these bytes."""
-trailing_zeros = cast(Callable[[np.uint64], int], intrinsic(_trailing_zeros))
+trailing_zeros = cast(Callable[[np.uint64], int], _instruction(_trailing_zeros))
 """Return the number of zero bits below the lowest set bit, in a kernel; 64 for the number 0."""
-prefetch = cast(Callable[[npt.NDArray[Any], int], None], intrinsic(_prefetch))
+prefetch = cast(Callable[[npt.NDArray[Any], int], None], _instruction(_prefetch))
 """Bring the element of a one-dimensional array at a place into the processor's nearest cache.
 
 The kernel goes on meanwhile, so several elements are fetched from memory at once.

@@ -194,6 +194,8 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
         "index": document_commands.index,
         "keys": document_commands.KEYS,
         "remove": document_commands.remove,
+        "reject": document_commands.REJECT,
+        "rejected": document_commands.REJECTED,
         "expire": document_commands.EXPIRE,
         "forget": document_commands.FORGET,
         "query": search_commands.QUERY,

@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import typer
 
 from textsim_db.cli import options
 from textsim_db.cli.declare import with_settings
 from textsim_db.cli.dedupe_reports import check_report
-from textsim_db.cli.dedupe_run import Outputs, Texts, dedupe_file, show_uncompared
+from textsim_db.cli.dedupe_run import Outputs, Standing, Texts, dedupe_file, show_uncompared
 from textsim_db.cli.document_commands import speed
 from textsim_db.cli.messages import print_message
+from textsim_db.cli.opening import is_file_name
 from textsim_db.cli.output import check_output
 from textsim_db.cli.progress_lines import loading
 from textsim_db.errors import InputError, shown
-from textsim_db.files.file_kinds import RECORD_KINDS, FileFormat, Kind, kind_of_output
+from textsim_db.files.file_kinds import RECORD_KINDS, FileFormat, Kind, kind_of, kind_of_output
 from textsim_db.results import Refusal
 from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.check_values import check_count
@@ -70,8 +71,8 @@ def dedupe(
     the record that stays: the exact similarity reaches the threshold. By default every pair of similar
     records is found (--recall). Records that cannot be compared are kept and listed.
 
-    Records are compared in memory. Without --against no database is opened. It prints how many records
-    were kept and removed, how similar they are, and how the least similar differ.
+    Records are compared in memory. Only --against CORPUS opens a database. It prints how many
+    records were kept and removed, how similar they are, and how the least similar differ.
 
     Args:
         inputs: Files and folders of records; "-" is standard input.
@@ -81,9 +82,11 @@ def dedupe(
         report: Write what was removed to this file. With the ending .jsonl it has a line of JSON
             for each cluster. With .html it is a page that stands alone, with the largest clusters and a
             sample of each tenth of similarity.
-        against (CORPUS): Remove the records that match a document of this corpus, too. The corpus stays
-            as it is without --add, and its settings say what matches. May be repeated: then the settings
-            of the first corpus say which records match each other.
+        against (CORPUS|FILE): Remove the records that match a document of this corpus, too. The corpus
+            stays as it is without --add, and its settings say what matches. May be repeated: then the
+            settings of the first corpus say which records match each other. Or remove the records that
+            match one of a file of records, whose name has an ending such as .jsonl: no database is
+            opened.
         judgements (PATH): Obey the judgements of this file, which name records, and documents of
             --against, by their keys (--key). It is a file as textsim judgements import reads it, and
             textsim judgements list writes it. They come before those of the corpora of --against, which
@@ -133,6 +136,7 @@ def dedupe(
     - `textsim dedupe tickets.jsonl --scope customer -o unique.jsonl`
     - `textsim dedupe this-week.jsonl --against news -o new.jsonl --report known.jsonl`
     - `textsim dedupe this-week.jsonl --against news --add -o new.jsonl`
+    - `textsim dedupe test.jsonl --against train.jsonl -o clean.jsonl`
     - `textsim dedupe articles.jsonl --annotate --keep-up-to 3 -o annotated.jsonl`
     - `textsim dedupe articles.jsonl --judgements judgements.csv -o unique.jsonl`
     - `textsim dedupe articles.jsonl --split train=0.8,test=0.2 --stratify label -o splits`
@@ -184,7 +188,13 @@ def dedupe(
         output = "-"
     outputs = Outputs(output, report)
     _check_usage(paths, outputs, judgements, output_kind)
-    if against and settings:
+    files = [
+        each for each in against or () if is_file_name(each) and kind_of(each) is not Kind.TEXT
+    ]
+    corpora = [each for each in against or () if each not in files]
+    if files and (corpora or add or judgements):
+        raise options.misused("--against", "with a file, leave out corpora, --add and --judgements")
+    if corpora and settings:
         flags = ", ".join(map(options.flag_of, settings))
         raise options.misused("--against", f"a corpus has settings of its own; leave out {flags}")
     if add and not against:
@@ -202,13 +212,19 @@ def dedupe(
     if annotate:
         wanted = wanted._replace(appended=ANNOTATION)
     judged = None if judgements is None else read_judgements(judgements)
-    with RecordFiles(paths, wanted, form_of_files) as records:
+    with ExitStack() as stack:
+        records = stack.enter_context(RecordFiles(paths, wanted, form_of_files))
+        columns = RecordColumns(text, wanted.key, scope=wanted.scope)
+        by_name = form_of_files._replace(kind=Kind.AUTO)
+        standing = Standing(
+            [stack.enter_context(RecordFiles([each], columns, by_name)) for each in files]
+        )
         if output is not None:
             records.convert_for(output, output_kind, drop_faulty)
         named = frozenset(key for judgement in judged or () for key in judgement[:2])
         with_keys = key_needed or report is not None or bool(against) or annotate
         texts = Texts(records, with_keys, drop_faulty, named, clusters_of_one)
-        dedupe_file(texts, rule, outputs, against or [], judged, add, memory, database_url)
+        dedupe_file(texts, rule, outputs, corpora, judged, add, memory, database_url, standing)
 
 
 def _check_split(output: str | None, unused: Mapping[str, object]) -> None:

@@ -34,10 +34,33 @@ from textsim_db.results.numbers_as_text import count
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
     from textsim_db.dedupe.removal_summary import AnyDocument
-    from textsim_db.dedupe.removals import Deduplication, Document, Rule
+    from textsim_db.dedupe.removals import Deduplication, Document, Rule, StandingText
     from textsim_db.files.judgement_files import ReadJudgement
     from textsim_db.files.several_files import RecordFiles
     from textsim_db.review.report_pages import RemovalPage
+
+
+class Standing:
+    """The records of the files of --against, as documents that stand; collects the faults."""
+
+    def __init__(self, files: Sequence[RecordFiles]) -> None:
+        self.files = files
+        self.faults: dict[int, Refusal] = {}
+
+    def __iter__(self) -> Iterator[StandingText]:
+        from textsim_db.dedupe.removal_summary import StoredDocument
+
+        self.faults.clear()
+        for records in self.files:
+            for number, record in enumerate(records, start=1):
+                if record.fault is not None:
+                    self.refuse(f"{records.title}, {record.fault.key}", record.fault.reason)
+                elif record.text is not None:
+                    name = StoredDocument(records.title, record.key or str(number))
+                    yield name, record.text, record.scope
+
+    def refuse(self, place: str, reason: str) -> None:
+        self.faults[len(self.faults)] = Refusal(place, reason)
 
 
 class Outputs(NamedTuple):
@@ -126,6 +149,7 @@ def dedupe_file(
     add: bool,
     memory: float | None,
     database_url: str | None,
+    standing: Standing,
 ) -> None:
     from textsim_db.dedupe.against_corpora import JudgedKeys, store_sizes
     from textsim_db.dedupe.removals import deduplicate
@@ -151,8 +175,10 @@ def dedupe_file(
             ]
             with loading(texts.records, texts) as load:
                 result = deduplicate(
-                    load, rule, load.after_batch, corpora, judged, most, texts.of_numbers
+                    load, rule, load.after_batch, corpora, judged, most, texts.of_numbers, standing
                 )
+            for name, reason in result.refused_standing:
+                standing.refuse(f'{name.corpus}, "{name.key}"', reason)
         faults = _faults(texts, result)
         if faults and len(faults) == result.documents:
             first = ": ".join(faults[min(faults)])
@@ -167,7 +193,10 @@ def dedupe_file(
             added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
             store_sizes(corpora[0], result.cluster_sizes(), result.links(), texts.keys)
     faults = _faults(texts, result)
-    choices = {"scope": texts.records.columns.scope, "against": against}
+    choices = {
+        "scope": texts.records.columns.scope,
+        "against": against or [records.title for records in standing.files],
+    }
     _write_outputs(texts, result, outputs, page, faults, choices)
     seconds = time.monotonic() - start
     dropped = len(faults) if texts.drop_faulty else 0
@@ -201,11 +230,12 @@ def dedupe_file(
             "largest arrays, and the program, the records and the words need some besides"
         )
     show_uncompared(faults, "left out" if texts.drop_faulty else "kept")
+    show_uncompared(standing.faults, "not looked at")
     if added:
         refusals = Refusals()
         refusals.add_documents(added.refused)
         print_report(against[0], added, refusals, seconds)
-    if faults or (added and (added.refused or added.twins)):
+    if faults or standing.faults or (added and (added.refused or added.twins)):
         raise typer.Exit(1)
 
 
@@ -272,9 +302,10 @@ def _write_outputs(
 
 
 def _name(texts: Texts, number: AnyDocument) -> str:
-    """Return the name of a record, or of a document of a corpus, for a message."""
+    """Return the name of a record, or of a document that stands, for a message."""
     if not isinstance(number, int):
-        return f'"{number.key}" of corpus "{number.corpus}"'
+        kind = "" if is_file_name(number.corpus) else "corpus "
+        return f'"{number.key}" of {kind}"{number.corpus}"'
     key = texts.keys[number]
     return texts.records.place(number) if key is None else f'"{key}"'
 
@@ -308,6 +339,7 @@ def _documents_to_add(
 
 def _summary(result: Deduplication, seconds: float, dropped: int) -> str:
     matched = result.count_stored()
+    stands = "a file" if result.standing_forms else "a corpus"
     removed = len(result.removals) - matched
     clusters = len({each.kept for each in result.removals if isinstance(each.kept, int)})
     rate = speed(result.documents, seconds)
@@ -315,6 +347,6 @@ def _summary(result: Deduplication, seconds: float, dropped: int) -> str:
         f"{count(result.documents, 'document')}: "
         f"{result.documents - removed - matched - dropped:,} kept, "
         + (f"{dropped:,} left out, " if dropped else "")
-        + (f"{matched:,} removed that match a corpus, " if matched else "")
+        + (f"{matched:,} removed that match {stands}, " if matched else "")
         + f"{removed:,} removed from {count(clusters, 'cluster')}; {seconds:.1f} s{rate}"
     )

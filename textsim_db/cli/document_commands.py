@@ -19,7 +19,7 @@ from textsim_db.cli.operations import Call, Operation
 from textsim_db.cli.progress_lines import Measured, loading
 from textsim_db.errors import ConfigurationError, DatabaseError, InputError, shown
 from textsim_db.files.file_kinds import STDIN, FileFormat
-from textsim_db.results import AddReport, StoredKey
+from textsim_db.results import AddReport, Rejected, StoredKey
 from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.corpus_settings import SETTINGS
 
@@ -229,6 +229,34 @@ KEYS = Operation(
     """,
     columns=StoredKey._fields,
     noun="document",
+    computes=False,
+)
+
+
+REJECT = Operation(
+    "reject",
+    """Reject the text of a document of a unique corpus, so that it does not come back.
+
+    Texts like it are kept out from then on, with the reason. `textsim remove` of the key that it prints
+    ends that.
+
+    Example: `textsim reject posts 17 "spam, by the report of a reader"`
+    """,
+    show=lambda call: print_result(
+        f'"{shown(call.result)}" keeps texts like it out of the corpus',
+        corpus=call.corpus.name,
+        key=call.result,
+    ),
+    computes=False,
+)
+REJECTED = Operation(
+    "rejected",
+    """List the rejected documents of a unique corpus.
+
+    Example: `textsim rejected posts`
+    """,
+    columns=Rejected._fields,
+    noun="rejected document",
     computes=False,
 )
 

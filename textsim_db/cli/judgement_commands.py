@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,11 +14,12 @@ from textsim_db.cli import options
 from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, operation_command
-from textsim_db.cli.output import check_output
-from textsim_db.errors import shown
+from textsim_db.cli.output import Format, check_output, write
+from textsim_db.errors import InputError, shown
 from textsim_db.files.file_kinds import FileFormat
 from textsim_db.results import Judgement
 from textsim_db.results.numbers_as_text import count
+from textsim_db.settings.named_values import Verdict
 
 if TYPE_CHECKING:
     from textsim_db.review.survey import Reviewed
@@ -137,6 +140,40 @@ def import_(
         judgements=len(read),
         new=new,
     )
+
+
+@app.command("cluster")
+def cluster(report: str, key: str, verdict: Verdict, /) -> None:
+    """Write the judgements of a whole cluster, which a report names, as JSON lines.
+
+    Append them to the file that `textsim dedupe --judgements` obeys, or pipe them to `textsim judgements
+    import CORPUS -`.
+
+    Args:
+        report: A file that `textsim dedupe --report` or `textsim clusters --format jsonl` wrote.
+        key: The key of a record of the cluster.
+        verdict: What every two of its records are.
+
+    Example: `textsim judgements cluster clusters.jsonl article-17 different > judgements.jsonl`
+    """
+    try:
+        with open(report, "rb") as file:
+            clusters = [*map(_keys_of, file)]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{shown(report)} has a line that is no cluster of keys") from error
+    found = next((keys for keys in clusters if key in keys), None)
+    if found is None:
+        raise InputError(f'no cluster of {shown(report)} has a record "{shown(key)}"')
+    pairs = combinations(dict.fromkeys(found), 2)
+    write(("a", "b", "verdict"), ((a, b, verdict) for a, b in pairs), Format.JSONL)
+
+
+def _keys_of(line: bytes) -> list[str]:
+    cluster = json.loads(line)
+    if "removed" in cluster:
+        members = cluster["kept"], *cluster.get("also_kept", ()), *cluster["removed"]
+        return [each["key"] for each in members]
+    return list(cluster["keys"])
 
 
 app.command("remove")(operation_command(REMOVE))

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 _BANDINGS_AROUND = 3
 """The table shows this many bandings before and after the chosen banding."""
 _SHOWN_LINES = 10
+_SHORTEST_TEXT = 20
+"""The characters of the shortest text, if nobody says."""
+_SHOWN_LENGTHS = (10, 20, 40, 80)
+"""The table of edits shows the lowest similarity of texts of these numbers of characters."""
 _CHOOSING = ("threshold", "recall", "num_hashes")
 """The settings from which bands and rows follow."""
 
@@ -39,6 +43,8 @@ def plan(
     sample: int = 1000,
     seed: int | None = None,
     scope: str | None = None,
+    edits: int | None = None,
+    characters: int | None = None,
     all_: bool = False,
     plot: str | None = None,
     form: output.Format = output.Format.TABLE,
@@ -50,6 +56,10 @@ def plan(
     the bytes of a document, and the expected candidates; with --passages also the fingerprints of a
     document. With CORPUS it compares a sample of the documents with all documents by brute force, and
     prints the recall and the missed pairs.
+
+    An edit replaces, inserts or removes a character of a normal form. With --edits it prints the lowest
+    similarity of texts with this many edits, for texts of several lengths. An exact corpus with this
+    threshold finds all of them. A text that repeats itself counts as a shorter one.
 
     JSON lines and CSV hold every banding. The probabilities follow a formula. If the formula gives 20 to
     60 %, up to 1.3 percentage points fewer pairs are found.
@@ -63,15 +73,25 @@ def plan(
         sample: With a corpus: compare this many documents with all documents.
         seed: With a corpus: seed of the sample. Default: a random seed.
         scope: Search the documents of this scope only. A scoped corpus requires it.
+        edits: Without a corpus: choose the threshold that finds every text with this many edits.
+        characters: With --edits: the characters of the shortest text. Default: 20.
         all: Show every banding, not only those near the chosen banding.
         plot: Draw the S-curve to a file ending in .svg or .png.
 
     Examples:
     - `textsim plan --threshold 0.7 --recall 0.99 --plot curve.svg`
     - `textsim plan news --sample 2000`
+    - `textsim plan --edits 1 --characters 30`
 
     """
     output.check_plot(plot)
+    if edits is not None:
+        if corpus is not None or settings or plot is not None:
+            raise options.misused("--edits", "it takes no CORPUS, no settings and no --plot")
+        _show_edits(edits, _SHORTEST_TEXT if characters is None else characters, form)
+        return
+    if characters is not None:
+        raise options.misused("--characters", "only for --edits")
     if corpus is None:
         result = _plan_corpus_to_come(settings, words, documents, background)
     else:
@@ -86,6 +106,27 @@ def plan(
         output.console().print(f"exact: every pair at {result.exact_from:g} or more is found")
     if result.missed is not None:
         print_message(f"warning: {result.missed}")
+
+
+def _show_edits(edits: int, characters: int, form: output.Format) -> None:
+    from textsim_db.sketch.edit_thresholds import lowest_similarity, plan_edits
+
+    choices = plan_edits(edits, characters)
+    lengths = sorted({*_SHOWN_LENGTHS, characters})
+    columns = ["shingle", *(f"at {length}" for length in lengths), "threshold"]
+    columns += ["band rows/document", "bytes/document", "chosen"]
+    rows: list[Sequence[Any]] = []
+    for each in choices:
+        lowest = [lowest_similarity(edits, length, each.n) for length in lengths]
+        mark = ("yes" if each.chosen else "") if form is output.Format.TABLE else each.chosen
+        threshold = output.Setting(each.threshold)
+        rows.append((f"char:{each.n}", *lowest, threshold, each.band_rows, each.storage, mark))
+    output.write(columns, rows, form)
+    chosen = next(each for each in choices if each.chosen)
+    print_message(
+        f"--shingle char:{chosen.n} --threshold {chosen.threshold:g} --recall 1 finds every text with "
+        f"{count(edits, 'edit')}, if one of both has {chosen.least_shingles} distinct shingles or more"
+    )
 
 
 class _Plan(NamedTuple):

@@ -74,10 +74,12 @@ NEAREST = Operation(
     "nearest",
     """List the documents that are most similar to a text, without a threshold.
 
-    In a corpus or a scope of at most 1,000 documents it compares all with the text. A larger corpus must
-    be exact (--recall 1). It looks the text up by the rarest shingles of each document: the lower its
-    threshold, the more of them. Every document from its threshold on is found. Below it, documents that
-    share only other shingles with the text are missed, so a threshold of 0.5 or less suits this search.
+    In a corpus or a scope of at most 30 documents it compares all with the text. In a larger exact
+    corpus (--recall 1) it looks the text up by the rarest shingles of each document: the lower its
+    threshold, the more of them. Every document from its threshold on is found. Below it, it compares the
+    k + 30 documents that share the most of these shingles, and misses others, so a threshold of 0.5 or
+    less suits this search. In a corpus that is not exact it compares all of at most 1,000 documents, and
+    refuses more.
 
     Examples:
     - `textsim nearest titles "the text to look for"`

@@ -136,7 +136,7 @@ def _show_unmerged(call: Call) -> None:
 
 UNMERGE = Operation(
     "unmerge",
-    """Bring back rows that `textsim merge` took out: of a cluster, of a run, or since a time.
+    """Bring back rows that `textsim merge` took out: one, those of a cluster or a run, or since a time.
 
     They are judged different, so that they stay apart. Exit status 1 if a row did not come back, for
     example because its key has another row now.

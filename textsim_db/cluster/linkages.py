@@ -180,6 +180,21 @@ def similar_to_kept(join: Join, components: list[Ids], ranked: Ranked) -> Iterat
             kept = compared[~is_removed]
 
 
+def best_settled(join: Join, settled: Ids, others: Ids) -> Links:
+    """Return the most similar settled document, right, of each other document that matches one, left.
+
+    The settled documents are not compared with each other, and neither are the others. Ties go to the
+    settled document that comes first.
+    """
+    _, firsts = np.unique(join.host.copies.representatives_of(settled), return_index=True)
+    ids = np.concatenate((settled[np.sort(firsts)], others))
+    never_kept = np.zeros(ids.max(initial=-1) + 1, np.bool_)
+    never_kept[others] = True
+    kept_by, similarity = _keep(Join(join.host, join.criterion, never_kept), ids, len(firsts))
+    is_matched = (kept_by < len(firsts)) & (np.arange(len(ids)) >= len(firsts))
+    return Links(ids[is_matched], ids[kept_by[is_matched]], similarity[is_matched])
+
+
 def all_but_first(join: Join, groups: Iterable[Group], ranked: Ranked) -> Iterator[Links]:
     """Yield each document of a cluster except the first, left, with its similarity to the first."""
     for batch in _batches([group.ids for group in groups]):

@@ -252,7 +252,7 @@ def lists(
     is_last = np.zeros(len(members.ids), np.bool_)
     is_last[members.offsets[1:] - 1] = True
     rows = _Rows(documents, is_last, places, offsets, _sizes_of(ids, sizes), small)
-    most = max(PAIRS_AT_ONCE, len(ids))
+    most = max(min(PAIRS_AT_ONCE, len(ids) ** 2), len(ids))
     output = _Output(np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.uint8))
     counters, met = np.zeros(len(ids), np.uint8), np.empty(len(ids), np.int32)
     document = 0

@@ -16,7 +16,8 @@ from textsim_db.errors import ConfigurationError, DuplicateError
 from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
 from textsim_db.read import statements
 from textsim_db.read.snapshot import snapshot
-from textsim_db.results import AddReport, Answer, DoubtfulPair, Judgement, Outcome, StoredKey
+from textsim_db.results import AddReport, Answer, DoubtfulPair, Judgement, Rejected, StoredKey
+from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_flag, check_raised, several_items
 from textsim_db.settings.named_values import VerdictName
 from textsim_db.text.storable import Key, Scope, possible_key
@@ -122,8 +123,8 @@ class DocumentMethods(CheckedArguments):
         report, answer = self._current.call_once(
             load_batches.add, key, text, self._scope(scope), check_raised(unique_from, force)
         )
-        if answer.outcome is Outcome.TWIN:
-            raise DuplicateError(self.name, report.twins[0].key, answer.matches)
+        if not answer.is_stored:
+            raise DuplicateError(self.name, report.twins[0].key, answer.matches, answer.reason)
         return report
 
     def add_unique(
@@ -137,11 +138,12 @@ class DocumentMethods(CheckedArguments):
     ) -> Answer:
         """Add or replace one document of a unique corpus, unless other documents match it.
 
-        The `outcome` of the answer is twin if others keep it out, and nothing was written. Otherwise it
-        is stored: new; doubtful, if it has matches below `unique_from`; sibling, if it only has matches
-        whose guards differ; or unchanged. The `matches` of the answer are the twins, or else the best
-        ten of these matches that nobody has judged, the doubtful ones first. Three documents at most are
-        compared as siblings, which share the most buckets. The arguments are those of add().
+        The `outcome` of the answer is twin if others keep it out, or rejected, with the `reason`, if a
+        rejected document does; nothing was written then. Otherwise it is stored: new; doubtful, if it
+        has matches below `unique_from`; sibling, if it only has matches whose guards differ; or
+        unchanged. The `matches` of the answer are the twins, the rejected ones first, or else the best
+        ten of these matches that nobody has judged, the doubtful ones first. Three documents at most
+        are compared as siblings, which share the most buckets. The arguments are those of add().
 
         Raises:
             DocumentError: the document cannot be stored; add_many() lists the reasons.
@@ -149,7 +151,7 @@ class DocumentMethods(CheckedArguments):
         Examples:
             >>> titles = db.create_corpus("titles", threshold=0.6, recall=1, is_unique=True)
             >>> titles.add_unique("a", "The city council approved the new budget for schools.")
-            Answer(outcome=<Outcome.NEW: 'new'>, matches=[])
+            Answer(outcome=<Outcome.NEW: 'new'>, matches=[], reason=None)
             >>> text = "The city council approved the new budget for schools today."
             >>> answer = titles.add_unique("b", text)
             >>> print(answer.outcome)
@@ -166,6 +168,49 @@ class DocumentMethods(CheckedArguments):
             )
         scope, lowest = self._scope(scope), check_raised(unique_from, force)
         return self._current.call_once(load_batches.add, key, text, scope, lowest, True)[1]
+
+    def reject(self, key: Key, reason: str) -> str:
+        """Reject the text of a document of a unique corpus, so that it does not come back.
+
+        The document counts nowhere any more, and keeps its twins out: the outcome of add_unique() is
+        rejected. Its key is free, and the new key is returned: remove() of the new key ends the
+        rejection. It lasts as long as a document of the corpus.
+
+        Args:
+            key: the key of the document.
+            reason: why; answers and errors name it.
+
+        Raises:
+            DocumentNotFound: no document has this key.
+            ConfigurationError: the corpus is not unique.
+
+        Examples:
+            >>> posts = db.create_corpus("posts", threshold=0.6, recall=1, is_unique=True)
+            >>> posts.add("1", "Win a new phone today, just click on the link below!").added
+            1
+            >>> posts.reject("1", "spam")
+            'rejected: 1'
+            >>> answer = posts.add_unique("2", "Win a new phone today: just click on the link below")
+            >>> print(answer.outcome, answer.reason)
+            rejected spam
+        """
+        return self._current.call_once(remove_documents.reject, self._key(key), reason)
+
+    def rejected(self, scope: Scope | None = None) -> list[Rejected]:
+        """Return the rejected documents, in the order of their keys.
+
+        Args:
+            scope: only those of this scope.
+
+        Raises:
+            ConfigurationError: the corpus has no scopes.
+
+        Examples:
+            >>> posts.rejected()
+            [Rejected(key='rejected: 1', reason='spam', scope=None)]
+        """
+        chosen = None if scope is None else self._scope(scope)
+        return ResultList(self._current.call(remove_documents.rejected, chosen))
 
     def remove(self, keys: Iterable[Key]) -> int:
         """Remove documents by key, and return how many were removed; unknown keys are skipped.

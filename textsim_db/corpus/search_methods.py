@@ -204,11 +204,12 @@ class SearchMethods(CheckedArguments):
     ) -> list[Match]:
         """Return the k documents that are most similar to a text, best first, without a threshold.
 
-        In a corpus or a scope of at most 1,000 documents it compares all with the text. A larger corpus
-        must be exact. It looks the text up by the rarest shingles of each document: the lower its
-        threshold, the more of them. Every document from its threshold on is found. Below it, documents
-        that share only other shingles with the text are missed. There are fewer than k matches if no
-        others are found. The other arguments are those of query().
+        In a corpus or a scope of at most 30 documents it compares all with the text. In a larger exact
+        corpus it looks the text up by the rarest shingles of each document: the lower its threshold, the
+        more of them. Every document from its threshold on is found. Below it, it compares the k + 30
+        documents that share the most of these shingles, and misses others. In a corpus that is not exact
+        it compares all of at most 1,000 documents, and refuses more. There are fewer than k matches if
+        no others are found. The other arguments are those of query().
 
         Args:
             k: the largest number of matches.

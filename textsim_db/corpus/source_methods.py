@@ -177,6 +177,7 @@ class TableMethods(CheckedArguments):
 
     def unmerge(
         self,
+        key: Key | None = None,
         kept: Key | None = None,
         run: int | None = None,
         since: datetime | str | None = None,
@@ -188,17 +189,21 @@ class TableMethods(CheckedArguments):
         stay apart. If another row has the key now, that row stays; the outcome tells it.
 
         Args:
+            key: only the row with this key.
             kept: only rows in whose place the row with this key was kept.
             run: only rows of this run.
             since: only rows that were merged at this time or later.
             mergeable: judge nothing, so that the next merge takes the rows again.
 
         Raises:
-            ConfigurationError: none of kept, run and since is given, or a right is missing.
+            ConfigurationError: none of key, kept, run and since is given, a right is missing, or more
+                than 10,000 pairs of a cluster would be judged.
         """
-        key = None if kept is None else self._key(kept)
+        keys = [None if each is None else self._key(each) for each in (key, kept)]
         flag = check_flag(mergeable, "mergeable")
-        return ResultList(self._current.loaded().call_once(sources.unmerge, key, run, since, flag))
+        return ResultList(
+            self._current.loaded().call_once(sources.unmerge, *keys, run, since, flag)
+        )
 
     @suggest_settings(*CHANGEABLE)
     def rebuild(

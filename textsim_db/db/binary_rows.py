@@ -31,7 +31,7 @@ _LENGTH = 4
 _TEXT = 25
 """The oid of text, in pg_type."""
 _BAND_ROW = 18
-_FIELDS = 11
+_FIELDS = 12
 """The columns of a document."""
 _TWO, _FOUR = np.uint64(2 << 24), np.uint64(4 << 24)
 """The length of an int2 and of an int4, as PostgreSQL writes it: the highest byte first."""
@@ -46,7 +46,9 @@ class Contents(NamedTuple):
     word_ids: Int32Array
     """The word ids of all documents."""
     word_offsets: Int64Array
-    """The bounds of each document in word_ids: (documents + 1,)."""
+    """The bounds of each document in word_ids: (documents + 1,), or (0,) if forms are stored."""
+    forms: Utf8
+    """The normal forms of documents without word ids; its offsets are (0,) if word ids are stored."""
     signatures: npt.NDArray[Any]
     """The signatures of all documents, int16 or int32."""
     signature_offsets: Int64Array
@@ -180,7 +182,7 @@ def copy_documents(identities: Identities, contents: Contents, chosen: Int64Arra
     """Return rows of documents for COPY ... (FORMAT binary), without header and trailer.
 
     The columns are id, key, source_id, shingle_count, language, scope, expires_at, guard, word_ids,
-    signature, fingerprints. chosen: (rows,), the places of the documents in the batch.
+    normal_form, signature, fingerprints. chosen: (rows,), the places of the documents in the batch.
     """
     ids, keys, source_ids, languages, scopes, expiries = identities
     rows = len(keys)
@@ -209,17 +211,18 @@ def _size_of_documents(row: _Row, contents: Contents, chosen: Int64Array) -> int
     # The number of fields, their lengths, 3 * 4 and 8 bytes of numbers, three array headers.
     fixed = 2 + _FIELDS * _LENGTH + 12 + 8 + 3 * ARRAY_HEADER
     texts = sum(len(column.data) for column in (row.keys, row.languages, row.scopes, row.expiries))
-    words, values, fingerprints = (
+    words, form_bytes, values, fingerprints = (
         int((offsets[1:] - offsets[:-1])[chosen].sum()) if len(offsets) else 0
         for offsets in (
             contents.word_offsets,
+            contents.forms.offsets,
             contents.signature_offsets,
             contents.fingerprint_offsets,
         )
     )
     value_bytes = contents.signatures.itemsize
     arrays = (_LENGTH + 4) * (words + fingerprints) + (_LENGTH + value_bytes) * values
-    return texts + fixed * len(chosen) + arrays
+    return texts + form_bytes + fixed * len(chosen) + arrays
 
 
 @kernel
@@ -264,8 +267,15 @@ def _write_content(out: ByteArray, at: int, contents: Contents, i: int) -> int:
         at = _write4(out, at, contents.guards[i])
     else:
         at = _write4(out, at, -1)
-    start, end = contents.word_offsets[i], contents.word_offsets[i + 1]
-    at = _write_int4_array(out, at, contents.word_ids, start, end)
+    if len(contents.word_offsets):
+        start, end = contents.word_offsets[i], contents.word_offsets[i + 1]
+        at = _write_int4_array(out, at, contents.word_ids, start, end)
+        at = _write4(out, at, -1)
+    else:
+        at = _write4(out, at, -1)
+        start, end = contents.forms.offsets[i], contents.forms.offsets[i + 1]
+        at = _write4(out, at, end - start)
+        at = copy_span(contents.forms.data, start, end, out, at)
     start, end = contents.signature_offsets[i], contents.signature_offsets[i + 1]
     if contents.signatures.itemsize == 2:
         at = _write_array_header(out, at, INT2, 2, end - start)
@@ -328,7 +338,7 @@ def _write4(out: ByteArray, at: int, value: int) -> int:
 @inlined_kernel
 def _swapped(value: int) -> np.uint32:
     """Return the low 32 bits with their four bytes in the opposite order."""
-    bits = np.uint32(value)
+    bits = np.uint32(np.int64(value))
     return np.uint32(
         bits << np.uint32(24)
         | (bits & np.uint32(0xFF00)) << np.uint32(8)

@@ -38,9 +38,9 @@ class Dictionaries:
         """The words of each corpus; the corpus that was used last comes last."""
         _all.add(self)
 
-    def of(self, corpus_id: int) -> Dictionary:
+    def of(self, corpus_id: int) -> StoredDictionary:
         """Return the dictionary of a corpus. A rebuild gives a corpus another id, and new word ids."""
-        return Dictionary(self, corpus_id)
+        return StoredDictionary(self, corpus_id)
 
     def cached(self, corpus_id: int) -> _Cached:
         """Return the cached words of a corpus, without those of others if all are too many.
@@ -79,7 +79,7 @@ class _Cached:
         """Words by their ids."""
 
 
-class Dictionary:
+class StoredDictionary:
     """The word ids of a corpus."""
 
     def __init__(self, dictionaries: Dictionaries, corpus_id: int) -> None:
@@ -153,6 +153,32 @@ class Dictionary:
             cached.words = WordCache()
         return cached.words
 
+
+class MemoryDictionary:
+    """Ids of words as long as the object lives, for a corpus of characters, which stores none."""
+
+    def __init__(self) -> None:
+        from textsim_db.text.word_cache import WordsInMemory
+
+        self._words = WordsInMemory()
+
+    def find(self, tokens: Tokens) -> Int32Array:
+        """Return the id of each word, 0 if another word has its hash."""
+        return self._words.ids(tokens)
+
+    def ensure(self, tokens: Tokens) -> None:
+        """Return no ids, because none are stored."""
+
+    def texts(self, ids: Iterable[int]) -> dict[int, str]:
+        import numpy as np
+
+        return self._words.texts(np.fromiter(ids, np.int32))
+
+    def last(self) -> int:
+        return len(self._words)
+
+
+Dictionary = StoredDictionary | MemoryDictionary
 
 _all: WeakSet[Dictionaries] = WeakSet()
 

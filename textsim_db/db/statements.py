@@ -58,8 +58,12 @@ KEEP_OWNER: Final[LiteralString] = (
 
 # Corpora
 
-ALIVE: Final[LiteralString] = " AND (d.expires_at IS NULL OR d.expires_at > pg_catalog.now())"
-"""The condition {alive} of StoredCorpus.statement()."""
+UNEXPIRED: Final[LiteralString] = " AND (d.expires_at IS NULL OR d.expires_at > pg_catalog.now())"
+NOT_REJECTED: Final[LiteralString] = " AND d.rejected IS NULL"
+WORDS_WAIT: Final = "d.word_ids IS NULL"
+LANGUAGE_WAITS: Final = "d.language IS NULL"
+NOTHING_WAITS: Final = "false"
+"""The conditions {waits} of StoredCorpus.statement()."""
 
 
 def _common(condition: LiteralString) -> LiteralString:

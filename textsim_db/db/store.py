@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from psycopg import errors as pg
 
 from textsim_db.db import stored_corpus
+from textsim_db.db.dictionary import MemoryDictionary
 from textsim_db.db.engine import database_errors
 from textsim_db.db.retries import OUTDATED
 from textsim_db.errors import CorpusChanged, CorpusNotFound
@@ -35,7 +36,9 @@ class Store:
 
     @property
     def dictionary(self) -> Dictionary:
-        return self.dictionaries.of(self.corpus.id)
+        if self.corpus.config.has_dictionary:
+            return self.dictionaries.of(self.corpus.id)
+        return MemoryDictionary()
 
 
 INDEX_PATIENCE = "100ms"

@@ -61,10 +61,27 @@ class StoredCorpus:
     def statement(self, text: LiteralString) -> str:
         """Return SQL with {document}, {band} and other names replaced by those of the corpus.
 
-        {alive} becomes a condition to append: the document d has not expired. It is empty in a corpus
-        whose documents never expire.
+        {alive} becomes a condition to append: the document d has not expired, and was not rejected.
+        {unexpired} is the first half, which writers of a unique corpus have. Both are empty where they
+        are not needed. {waits} becomes textsim._waits().
         """
-        return named(text, self.id, self.config.keep_for is not None)
+        return named(text, self.id, self.unexpired, self.alive, self._waits)
+
+    @property
+    def unexpired(self) -> LiteralString:
+        return "" if self.config.keep_for is None else statements.UNEXPIRED
+
+    @property
+    def alive(self) -> LiteralString:
+        return self.unexpired + (statements.NOT_REJECTED if self.config.is_unique else "")
+
+    @property
+    def _waits(self) -> LiteralString:
+        if self.config.has_dictionary:
+            return statements.WORDS_WAIT
+        return (
+            statements.NOTHING_WAITS if self.config.language is None else statements.LANGUAGE_WAITS
+        )
 
     def label(self, what: str) -> str:
         """Return the name for a cursor; pg_stat_activity shows only its name."""
@@ -72,7 +89,13 @@ class StoredCorpus:
 
 
 @lru_cache(maxsize=1024)
-def named(text: LiteralString, corpus_id: int, expires: bool = False) -> str:
+def named(
+    text: LiteralString,
+    corpus_id: int,
+    unexpired: LiteralString = "",
+    alive: LiteralString = "",
+    waits: LiteralString = statements.NOTHING_WAITS,
+) -> str:
     """Return SQL as StoredCorpus.statement() does."""
     return (
         sql.SQL(text)
@@ -89,7 +112,9 @@ def named(text: LiteralString, corpus_id: int, expires: bool = False) -> str:
             index=sql.Identifier(f"band_{corpus_id}_bucket"),
             index_name=sql.Literal(f"textsim.band_{corpus_id}_bucket"),
             passage_index=sql.Identifier(f"passage_{corpus_id}_fingerprint"),
-            alive=sql.SQL(statements.ALIVE if expires else ""),
+            unexpired=sql.SQL(unexpired),
+            alive=sql.SQL(alive),
+            waits=sql.SQL(waits),
         )
         .as_string(None)
     )

@@ -33,8 +33,7 @@ from textsim_db.text.hashing import (
     table_of,
     with_room,
 )
-from textsim_db.text.utf8 import Tokens
-from textsim_db.text.word_cache import WordCache, distinct_missing
+from textsim_db.text.word_cache import WordsInMemory
 from textsim_db.write.input_batches import in_batches
 from textsim_db.write.prepare_batches import Batch, learn_from_first, prepare, without_words
 
@@ -133,12 +132,12 @@ class LoadedTexts:
         bound = MemoryBound(_free_memory() // 2 if memory is None else memory)
         self.config = config
         self._for_merges = for_merges
-        self._words = _Words()
+        self._words = WordsInMemory()
         self._numbers = GrowingArray(np.int64, bound)
         """By document: its number, which its key has."""
         self._text_of = GrowingArray(np.int64, bound)
         """By document: the number of its text."""
-        self._hashes = table_of(np.empty(1 << 13, np.uint64), 0, SPREAD)
+        self._hashes = table_of(np.empty(1 << 6, np.uint64), 0, SPREAD)
         """The hashes of the texts."""
         self._tokens = GrowingArray(np.int32, bound)
         self._offsets = GrowingArray(np.int64, bound)
@@ -165,7 +164,6 @@ class LoadedTexts:
         with closing(ahead(in_batches(documents), self._add)) as batches:
             for batch in batches:
                 report.added += len(batch.keys)
-                report.without_words += batch.count_without_words()
                 report.refused += batch.refused
                 if progress is not None:
                     progress(report)
@@ -218,6 +216,10 @@ class LoadedTexts:
     def numbers(self) -> Int64Array:
         """Return the number of each document, which its key has: (documents,)."""
         return self._numbers.values
+
+    def count_without_words(self, documents: int) -> int:
+        """Return how many of the first documents have no words."""
+        return int(np.count_nonzero(self._counts.values[self._text_of.values[:documents]] == 0))
 
     def parts(self) -> Parts:
         """Return the part of each document; None without scopes."""
@@ -324,23 +326,6 @@ def _move(texts: _StoredTexts, text: int, start: int, end: int, part: int, shing
         texts.tokens[begin + i] = texts.tokens[start + i]
     texts.offsets[text + 1] = begin + end - start
     texts.parts[text], texts.counts[text] = part, shingles
-
-
-class _Words:
-    def __init__(self) -> None:
-        self._cache = WordCache(is_bounded=False)
-        self.texts = self._cache.texts
-
-    def ids(self, tokens: Tokens) -> Int32Array:
-        """Return the id of each word, 0 for a word with the hash of another word: (words,)."""
-        ids = self._cache.find(tokens)
-        if not ids.all():
-            words = tokens.take(distinct_missing(tokens, ids))
-            first = len(self._cache) + 1
-            self._cache.add(words, np.arange(first, first + len(words.hashes), dtype=np.int32))
-            missing = np.flatnonzero(ids == 0)
-            ids[missing] = self._cache.find(tokens.take(missing))
-        return ids
 
 
 def _free_memory() -> int:

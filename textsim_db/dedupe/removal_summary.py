@@ -24,10 +24,12 @@ _CONTENT = GuardRules((Guard.CONTENT,))
 
 
 class StoredDocument(NamedTuple):
-    """A document of a corpus, which stands in the way of new documents."""
+    """A document of a corpus or a file, which stands in the way of new documents."""
 
     corpus: str
+    """The name of the corpus, or of the file."""
     key: str
+    """The key; of a record without one, its number in the file from 1 on."""
 
 
 AnyDocument = int | StoredDocument

@@ -9,7 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, groupby, islice
+from itertools import chain, count, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -84,6 +84,10 @@ class Rule(NamedTuple):
         return self._replace(settings=settings)
 
 
+StandingText = tuple[StoredDocument, str, str | None]
+"""A document of a file that stands: its name, its text, and its scope if the settings know scopes."""
+
+
 class Document(NamedTuple):
     """A document to compare with all others, or with the others of its scope."""
 
@@ -120,6 +124,10 @@ class Deduplication:
     """The judgements that were not obeyed, because a text has changed since."""
     recounted: list[int] = field(default_factory=list)
     """The documents whose keys the sizes of clusters before this run count."""
+    standing_forms: dict[StoredDocument, str] = field(default_factory=dict)
+    """The normal forms of the documents of files that stand in the way."""
+    refused_standing: list[tuple[StoredDocument, str]] = field(default_factory=list)
+    """The documents of these files that cannot be compared, with the reason."""
 
     def mask(self) -> npt.NDArray[np.bool_]:
         """Return which documents stay: bool of shape (documents,)."""
@@ -188,11 +196,13 @@ def deduplicate(
     judgements: Sequence[JudgedKeys] = (),
     memory: int | None = None,
     texts_of: Callable[[Collection[int]], Mapping[int, str]] = lambda numbers: {},
+    standing: Iterable[StandingText] = (),
 ) -> Deduplication:
     """Find the documents to remove; documents are numbered from 0.
 
     progress is called as by Corpus.add_many. against: corpora whose documents stand, before all others;
     a document that matches one of them is removed. Their judgements are obeyed, after these.
+    standing: documents of files that stand, in place of corpora and judgements.
     memory: as for LoadedTexts. texts_of: reads some documents again, for the summary. Raises
     ConfigurationError if two values cannot be compared.
     """
@@ -201,9 +211,15 @@ def deduplicate(
     numbered = _Numbered(documents, rule.preference.column is not None, judged_keys)
     stored = StoredMatches(numbered, against, numbered.judged)
     loaded = LoadedTexts(rule.config(), for_merges=True, memory=memory)
-    report = loaded.read(stored if against else numbered, progress)
+    names: list[StoredDocument] = []
+    own = stored if against else numbered
+    report = loaded.read(chain(own, _numbered_after(numbered, standing, names)), progress)
     lengths = np.frombuffer(numbered.lengths, np.int64)
-    numbers = loaded.numbers()
+    numbers = loaded.numbers()[: np.searchsorted(loaded.numbers(), len(lengths))]
+    host, forms_of_standing = loaded.host(), dict[StoredDocument, str]()
+    if names:
+        stored.best, forms_of_standing = _best_standing(loaded, host, rule, len(lengths), names)
+        host = host.only(np.arange(len(numbers)))
     ranks = rule.preference.ranks(lengths, numbered.values)[numbers]
     judged, stale = None, 0
     if numbered.judged:
@@ -214,7 +230,7 @@ def deduplicate(
         judged = of_records.among({n: id_ for n, id_ in ids.items() if n not in stored.best})
         stale = of_records.stale
     is_stored = np.isin(numbers, [*stored.best])
-    removed, kept, similarity = _removals(loaded.host(), rule, ranks, judged, is_stored)
+    removed, kept, similarity = _removals(host, rule, ranks, judged, is_stored)
     ends = numbers[removed].tolist(), numbers[kept].tolist(), similarity.tolist()
     links = {number: Removal(number, *rest) for number, *rest in zip(*ends, strict=True)}
     for number, match in stored.best.items():  # of equally similar documents the stored one
@@ -225,22 +241,56 @@ def deduplicate(
 
     def forms_of(documents: Collection[AnyDocument]) -> dict[AnyDocument, str]:
         places = sorted(each for each in documents if isinstance(each, int))
-        of_corpora = (each for each in documents if isinstance(each, StoredDocument))
-        return loaded.forms(places) | {each: form_in(against, each) for each in of_corpora}
+        stored = {each for each in documents if isinstance(each, StoredDocument)}
+        of_corpora = {each: form_in(against, each) for each in stored - forms_of_standing.keys()}
+        return loaded.forms(places) | of_corpora | forms_of_standing
 
     before = stored_sizes(against, removals)
+    refused = [(int(refusal.key), refusal.reason) for refusal in report.refused]
     return Deduplication(
         len(lengths),
         removals,
-        [(int(refusal.key), refusal.reason) for refusal in report.refused],
-        report.without_words,
+        [each for each in refused if each[0] < len(lengths)],
+        loaded.count_without_words(len(numbers)),
         before.sizes,
         summarize(removals, _likeness(removals, loaded, numbered), forms_of, texts_of),
         also_kept,
         similar_scopes(numbered.scopes),
         stale,
         before.recounted([*removals, *also_kept], numbered.keys) if against else [],
+        forms_of_standing,
+        [(names[n - len(lengths)], reason) for n, reason in refused if n >= len(lengths)],
     )
+
+
+def _numbered_after(
+    numbered: _Numbered, standing: Iterable[StandingText], names: list[StoredDocument]
+) -> Iterator[tuple[str, str, str | None]]:
+    """Yield the documents that stand under the numbers after all others, and note their names."""
+    for name, text, scope in standing:
+        names.append(name)
+        yield key_of(len(numbered.lengths) + len(names) - 1), text, scope
+
+
+def _best_standing(
+    loaded: LoadedTexts,
+    host: LoadedDocuments,
+    rule: Rule,
+    first: int,
+    names: Sequence[StoredDocument],
+) -> tuple[dict[int, Removal], dict[StoredDocument, str]]:
+    """Return the best match of documents among those that stand, and the normal forms of these.
+
+    first: the number of the first one that stands.
+    """
+    join = Join(host, Criterion(JACCARD, rule.settings.threshold, for_merges=True))
+    numbers = loaded.numbers()
+    others, settled = np.split(np.arange(len(numbers)), np.searchsorted(numbers, [first]))
+    links = linkages.best_settled(join, settled, others)
+    ends = numbers[links.left].tolist(), numbers[links.right].tolist(), links.similarity.tolist()
+    best = {n: Removal(n, names[kept - first], value) for n, kept, value in zip(*ends, strict=True)}
+    forms = loaded.forms(sorted({*ends[1]}))
+    return best, {names[number - first]: form for number, form in forms.items()}
 
 
 def _likeness(

@@ -25,6 +25,7 @@ from textsim_db.read import stored_documents
 from textsim_db.results import Answer, Distinct, Match, Outcome
 from textsim_db.sync.read_source import shown_texts
 from textsim_db.text.storable import possible_key
+from textsim_db.write import remove_documents
 from textsim_db.write.prepare_batches import prepare
 
 MOST_CHARACTERS_OF_TEXT = 1_000_000
@@ -98,7 +99,8 @@ class CorpusTools:
         outcome: `new`: no match, and `nearest` may have a less similar text that this one replaces;
         `twin`: a stored text has nearly the same words (with the guard content all except fillers), and
         may mean something else; `doubtful`: compare it with the matches, and judge; `sibling`: similar,
-        but numbers, negations or other guarded words differ, so both are kept. Each match says in
+        but numbers, negations or other guarded words differ, so both are kept; `rejected`: a person has
+        rejected such a text, and `note` says why. Each match says in
         `differs` which words only one of the two has.
         """
         from textsim_db.compare.match_rule import is_match
@@ -107,6 +109,8 @@ class CorpusTools:
         matches = corpus.query(_written(text), max_results=10, scope=self._scope)
         same = [each for each in matches if not each.differs]
         outcome = Outcome.NEW
+        if reason := self._rejection(text):
+            return fitted({"outcome": Outcome.REJECTED, "note": reason}, "", max_bytes)
         if same:
             is_twin = is_match(same[0].similarity, corpus.config.twins_from)
             outcome = Outcome.TWIN if is_twin else Outcome.DOUBTFUL
@@ -272,27 +276,28 @@ class CorpusTools:
         outcome: `new`: if it replaces the text of `nearest`, forget that one; `twin`: not stored,
         because a match has nearly the same words, whose key is returned; `doubtful`: stored beside
         matches: compare them, and call `judge`; `sibling`: stored beside matches whose numbers,
-        negations or other guarded words differ; `unchanged`. If a twin means something else, see its
-        `differs`, and call again with force. Only words are stored,
-        without signs such as > and the point of .5: if a twin has equal words in the same order, write
-        such a sign as a word.
+        negations or other guarded words differ; `unchanged`; `rejected`: not stored, because a person
+        has rejected such a text: `note` says why. If a twin means something else, see its `differs`, and
+        call again with force. Only words are stored, without signs such as > and the point of .5: if a
+        twin has equal words in the same order, write such a sign as a word.
         """
         key = replaces or secrets.token_hex(_RANDOM_BYTES)
         if replaces:
             self._own([replaces])
+        force = force and self._rejection(text) is None
         answer = self._corpus.add_unique(key, _written(text), self._scope, force=force)
         if force and answer.outcome is Outcome.TWIN and not self._has_words(answer, text):
             # Equal shingles in another order; force alone takes them for a copy.
             answer = self._corpus.add_unique(key, text, self._scope, unique_from=math.inf)
-        is_stored = answer.outcome is not Outcome.TWIN
         matches = self._rows(answer.matches, text)
         row = {
             "outcome": answer.outcome,
-            "is_stored": is_stored,
-            "key": key if is_stored else answer.matches[0].key,
+            "is_stored": answer.is_stored,
+            "key": key if answer.is_stored else answer.matches[0].key,
+            "note": answer.reason,
             "matches": matches,
         }
-        if force and not is_stored:
+        if force and answer.outcome is Outcome.TWIN:
             row["note"] = _EQUAL_WORDS
         return self._fitted(row, text, max_bytes)
 
@@ -330,13 +335,13 @@ class CorpusTools:
         report = self._corpus.forget(keys, later=True)
         answer: JsonObject = {"documents": report.documents, "judgements": report.judgements}
         if report.has_words:
-            answer["note"] = "the words stay in the dictionary until the next textsim rebuild"
+            answer["note"] = "the words stay on disk until the next textsim rebuild"
         return fitted(answer, "", 4_000)
 
     def _fitted(self, answer: JsonObject, text: str, most: int) -> str:
         """Return the outcome of a write, with the nearest text of a new one, and advice about a twin."""
         differing = [any(row.get("differs", {}).values()) for row in answer["matches"]]
-        if answer["outcome"] is Outcome.TWIN and any(differing) and "note" not in answer:
+        if answer["outcome"] is Outcome.TWIN and any(differing) and not answer.get("note"):
             answer["otherwise"] = _OTHERWISE
         if answer["outcome"] is not Outcome.NEW:
             return fitted(answer, "matches", most)
@@ -364,6 +369,10 @@ class CorpusTools:
                 row["guards"] = ", ".join(match.differs)
             rows.append(row)
         return rows
+
+    def _rejection(self, text: str) -> str | None:
+        """Return why the corpus would not store a text that was rejected, None if it would."""
+        return self._corpus._current.call(remove_documents.rejection_of, text, self._scope)
 
     def _has_words(self, answer: Answer, text: str) -> bool:
         """Return whether a match has the words of a text in their order, so that it is a copy."""

@@ -74,7 +74,7 @@ class BucketScan:
             # Rows of documents that are not stored take the last place, which is never read.
             self._parts = np.zeros(highest + 2, np.int64)
             self._is_read = np.zeros(highest + 2, np.bool_)
-        self._expired = expired_ids(connection, corpus)
+        self._uncounted = uncounted_ids(connection, corpus)
 
     def prepare(self, connection: Connection) -> None:
         """Make the server read the band index in order, instead of sorting the table."""
@@ -109,8 +109,8 @@ class BucketScan:
         rows = load_int8_array(*fetch_arrays(connection, self._corpus, statement, parameters))
         if (rows[1:] < rows[:-1]).any():  # a join, or a plan that does not read the index in order
             rows.sort()
-        if len(self._expired):
-            rows = rows[~is_among(ids_of_rows(rows), self._expired)]
+        if len(self._uncounted):
+            rows = rows[~is_among(ids_of_rows(rows), self._uncounted)]
         return self._apart(connection, rows) if self._are_mixed else rows
 
     def _apart(self, connection: Connection, rows: Int64Array) -> Int64Array:
@@ -145,10 +145,10 @@ class BucketScan:
         return self._parts[places]
 
 
-def expired_ids(connection: Connection, corpus: StoredCorpus) -> Int32Array:
-    if corpus.config.keep_for is None:
+def uncounted_ids(connection: Connection, corpus: StoredCorpus) -> Int32Array:
+    if not corpus.alive:
         return np.empty(0, np.int32)
-    return load_int4_array(*fetch_arrays(connection, corpus, statements.EXPIRED_DOCUMENTS))
+    return load_int4_array(*fetch_arrays(connection, corpus, statements.UNCOUNTED_DOCUMENTS))
 
 
 CROWDED_BUCKET = 16

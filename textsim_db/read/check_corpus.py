@@ -25,7 +25,7 @@ from textsim_db.base.run_ahead import ahead, cut
 from textsim_db.db.binary_format import array
 from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
 from textsim_db.db.engine import Connection, autocommit, is_trouble
-from textsim_db.db.statements import ALIVE, WORDS_BY_ID
+from textsim_db.db.statements import WORDS_BY_ID
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import integrity_statements
@@ -218,8 +218,12 @@ class _Checker:
 
     def _language_problems(self, row: Row) -> Iterator[Problem]:
         key, word_ids, language = row[0], row[2], row[5]
-        # A document gets its language together with its word ids.
-        has_language = self._config.language is not None and word_ids is not None
+        # A document gets its language together with its word ids. In a corpus of characters it has none
+        # until a worker comes to it.
+        is_known = word_ids is not None or (
+            not self._config.has_dictionary and language is not None
+        )
+        has_language = self._config.language is not None and is_known
         if (language is not None) != has_language:
             expected = "a language" if has_language else "none"
             detail = f"the stored language is {language}, expected {expected}"
@@ -272,7 +276,8 @@ def _forgotten(
     for (key,) in connection.execute(
         corpus.statement(integrity_statements.FORGOTTEN_DOCUMENTS), [corpus.id]
     ):
-        detail = "the words have no ids, and no entry of textsim.pending asks for them"
+        what = "words have no ids" if corpus.config.has_dictionary else "language is unknown"
+        detail = f"the {what}, and no entry of textsim.pending asks for a worker"
         yield Problem("words", key, detail, remedies.words)
 
 
@@ -412,7 +417,7 @@ def _keys(
         relation=sql.Identifier(schema, table),
         key=sql.SQL(key),
         has_document=sql.SQL(has_document),
-        alive=sql.SQL("" if corpus.config.keep_for is None else ALIVE),
+        alive=sql.SQL(corpus.alive),
         source=sql.Literal(source_id),
     )
     for (key,) in connection.execute(filled):

@@ -54,7 +54,7 @@ def statistics(
         reader = _Reader(connection, store, limits)
         languages = dict(reader.fetch(statements.COUNT_LANGUAGES))
         counts = reader.count_words(vocabulary, sum(languages.values()), progress)
-        is_all = limits == Limits() and store.corpus.config.keep_for is None
+        is_all = limits == Limits() and not store.corpus.alive
         sizes = statements.BUCKET_SIZES if is_all else statements.BUCKET_SIZES_OF_SOME
         buckets = [(int(size), int(number)) for size, number in reader.fetch(sizes)]
         storage = _storage(reader.fetch(statements.STORAGE))

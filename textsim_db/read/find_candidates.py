@@ -133,7 +133,8 @@ def read_candidates(
 ) -> CandidateRows:
     """Return the candidates that a transaction sees.
 
-    in_write: with their signatures, and by a plan that fits the sizes of the tables.
+    in_write: with their signatures, with rejected documents, and by a plan that fits the sizes of the
+    tables.
     """
     buckets, sizes, parts, threshold, of_passages, guards = look_up
     is_exact = threshold is not None
@@ -164,6 +165,7 @@ def read_candidates(
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
     if in_write:
         statement = statement.replace(statements.TO_COMPARE, statements.FIELDS)
+        statement = statement.replace("{alive}", "{unexpired}")
     rows = cursor.execute(corpus.statement(statement), parameters, prepare=not in_write).fetchall()
     if len(sizes) == 1 and guards is None:
         if parts is not None:  # by chance, buckets of other parts are equal

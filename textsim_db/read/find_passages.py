@@ -26,7 +26,7 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, DocumentError, shown
 from textsim_db.read import statements
-from textsim_db.read.bucket_pairs import expired_ids
+from textsim_db.read.bucket_pairs import uncounted_ids
 from textsim_db.read.document_cache import DocumentCache
 from textsim_db.read.find_candidates import (
     CandidateRows,
@@ -217,12 +217,12 @@ def shared_passages(
     with snapshot(store.engine) as connection:
         common = list(_fingerprints_of_many(connection, store.corpus, max_documents))
         cache = DocumentCache(connection, store.corpus, store.dictionary)
-        expired = expired_ids(connection, store.corpus)
+        uncounted = uncounted_ids(connection, store.corpus)
         with connection.cursor(store.corpus.label("shared passages"), binary=True) as cursor:
             cursor.execute(store.corpus.statement(statements.SHARED_FINGERPRINTS), common)
             for document_id, data in cursor:
-                others = np.setdiff1d(load_int4_array(data), expired)
-                if document_id not in expired:
+                others = np.setdiff1d(load_int4_array(data), uncounted)
+                if document_id not in uncounted:
                     for batch in cache.batches(others.astype(np.int64)):
                         yield from _shared_with(cache, document_id, batch, least)
 

@@ -18,13 +18,13 @@ TRACKED_DOCUMENTS_TO_CHECK: Final[LiteralString] = f"""{_CHECKED}, d.id, d.part,
         SELECT FROM textsim.node_{{id}} o WHERE o.node = n.node AND o.document_id <> n.document_id)
 FROM {{document}} d LEFT JOIN textsim.node_{{id}} n ON n.document_id = d.id
 """
-# Documents whose words have no ids, and which no entry of the log names, so that no worker will give
-# them ids. unnest() lets the planner hash the keys; d.key = ANY (p.keys) would compare each document
+# Documents that wait for a worker, and which no entry of the log names, so that no worker will come to
+# them. unnest() lets the planner hash the keys; d.key = ANY (p.keys) would compare each document
 # with each entry.
 FORGOTTEN_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: words that wait for ids */
 SELECT d.key FROM {document} d
-WHERE d.word_ids IS NULL AND NOT EXISTS (
+WHERE {waits} AND NOT EXISTS (
     SELECT FROM textsim.pending p CROSS JOIN pg_catalog.unnest(p.keys) k (key)
     WHERE p.corpus_id = %s AND k.key = d.key
 )
@@ -210,9 +210,9 @@ SELECT d.key, CASE WHEN n.node IS NULL THEN 'it has no node' ELSE 'it has no wor
 FROM {document} d LEFT JOIN textsim.node_{id} n ON n.document_id = d.id
 WHERE d.id = ANY (%(suspects)s::integer[])
     AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
-    AND textsim._has_node(
+    AND (d.rejected IS NULL AND textsim._has_node(
         (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = {id}),
-        d.shingle_count, d.key) = (n.node IS NULL)
+        d.shingle_count, d.key)) = (n.node IS NULL)
 UNION ALL
 SELECT 'document ' || n.document_id, 'it was removed, and has a node'
 FROM textsim.node_{id} n

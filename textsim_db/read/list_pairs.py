@@ -127,7 +127,7 @@ class Exceptions(NamedTuple):
     """The matches of a unique corpus that are no twins."""
 
     forced: set[str]
-    """The keys of the documents that were forced."""
+    """The keys of the documents that were forced or rejected."""
     different: KeyPairs
     """The pairs that were judged different."""
 

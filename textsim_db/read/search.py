@@ -68,9 +68,6 @@ LOOK_UPS = 2
 The server takes twice as long for a round as the client, and a connection uses one core of the server.
 """
 
-NEAREST_AT_ONCE = 1000
-"""The documents that nearest() compares first: all of a small scope."""
-
 
 class Queries(NamedTuple):
     """The rows of queries, which are compared with stored documents."""
@@ -98,28 +95,26 @@ def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
 def nearest(
     store: Store, text: str, count: int, language: str | None, part: int | None
 ) -> list[Match]:
-    """Return the documents that are most similar to a text, best first.
-
-    The server orders the candidates by how similar they may be, so only the first ones are compared.
-    """
+    """Return the documents that are most similar to a text, best first."""
     any_similarity = Criterion(JACCARD, 1e-9, language, part)
     # At this threshold all shingles of the text are looked up.
     own = (
         _with_threshold(store, any_similarity.threshold) if store.corpus.config.is_exact else store
     )
     sketches = _sketch_one(own, text, language, part_only(part))
-    limits = [array(sketches.buckets.values), int(sketches.shingle_counts[0]), language, part]
+    if not sketches.shingle_counts[0]:
+        return []
+    limits = [
+        array(sketches.buckets.values),
+        int(sketches.shingle_counts[0]),
+        language,
+        part,
+        count,
+    ]
     statement = store.corpus.statement(statements.NEAREST_CANDIDATES)
-    most = 4 * count + NEAREST_AT_ONCE
-    while sketches.shingle_counts[0]:
-        rows = read_rows(store.engine, statement, [*limits, most], binary=True, prepare=True)
-        candidates = CandidateRows.of_one_query(rows)
-        matches = _matches(store, sketches, candidates, any_similarity, count)[0][:count]
-        last = min(row[-1] for row in rows) if len(rows) == most else 0.0
-        if last == 0.0 or (len(matches) == count and matches[-1].similarity > last):
-            return matches
-        most *= 8
-    return []
+    rows = read_rows(store.engine, statement, limits, binary=True, prepare=True)
+    candidates = CandidateRows.of_one_query(rows)
+    return _matches(store, sketches, candidates, any_similarity, count)[0][:count]
 
 
 def query_many(

@@ -117,15 +117,11 @@ OF_LANGUAGE: Final[LiteralString] = " AND d.language = %s"
 OF_PART: Final[LiteralString] = " AND d.part = %s"
 """Limit the statements above to the documents of one language, or of one part."""
 
-COMPARES_ALL: Final[LiteralString] = "SELECT textsim._compares_all({id}, textsim._part(%s))"
+COMPARES_ALL: Final[LiteralString] = "SELECT textsim._compares_all({id}, textsim._part(%s), false)"
 NEAREST_CANDIDATES: Final[LiteralString] = f"""
 /* textsim-db: documents of corpus {{id}} that may be nearest */
-SELECT {TO_COMPARE}, k.most_similar
-FROM (
-    SELECT n.key, n.most_similar
-    FROM textsim._candidates_{{id}}(%s, %s, NULL, NULL, %s, %s, NULL, NULL) n
-    ORDER BY n.most_similar DESC LIMIT %s
-) k
+SELECT {TO_COMPARE}
+FROM textsim._candidates_{{id}}(%s, %s, NULL, NULL, %s, %s, NULL, NULL, most => %s) k
 JOIN {{document}} d ON d.key = k.key
 """
 
@@ -171,10 +167,10 @@ CROSS JOIN LATERAL pg_catalog.unnest(
 WHERE b.bucket BETWEEN %(low)s::integer AND %(high)s::integer AND d.part = %(part)s
     AND (%(language)s::text IS NULL OR d.language = %(language)s)
 """
-EXPIRED_DOCUMENTS: Final[LiteralString] = """
-/* textsim-db: pairs of corpus {id}: expired documents */
+UNCOUNTED_DOCUMENTS: Final[LiteralString] = """
+/* textsim-db: pairs of corpus {id}: expired and rejected documents */
 SELECT pg_catalog.array_send(pg_catalog.array_agg(d.id ORDER BY d.id))
-FROM {document} d WHERE d.expires_at <= pg_catalog.now()
+FROM {document} d WHERE NOT (true{alive})
 """
 HIGHEST_ID: Final[LiteralString] = "SELECT coalesce(max(d.id), 0) FROM {document} d"
 PARTS_OF_IDS: Final[LiteralString] = """
@@ -320,7 +316,7 @@ WHERE starts_with(d.key, %(prefix)s)
 ORDER BY d.key COLLATE "C"
 """
 RECORDS_OF_KEYS: Final[LiteralString] = """
-SELECT d.key, coalesce(d.cluster_size, 1) FROM {document} d WHERE d.key = ANY (%s::text[]){alive}
+SELECT d.key, coalesce(d.cluster_size, 1) FROM {document} d WHERE d.key = ANY (%s::text[]){unexpired}
 """
 JUDGED_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: judged documents of corpus {id} */
@@ -332,7 +328,8 @@ SELECT d.key, d.cluster_size, coalesce(d.counted_keys, '{{}}') FROM {document} d
 WHERE d.key = ANY (%s::text[]) AND d.cluster_size IS NOT NULL
 """
 FORCED_KEYS: Final[LiteralString] = """
-/* textsim-db: forced documents of corpus {id} */ SELECT key FROM {document} WHERE forced
+/* textsim-db: forced and rejected documents of corpus {id} */
+SELECT key FROM {document} WHERE forced OR rejected IS NOT NULL
 """
 
 # Documents by their keys.

@@ -135,7 +135,7 @@ class StoredDocuments:
 
     rows: (id, key, shingle count, word ids, normal form, part, guard), and the signature if
     signatures() is called. Word ids and signature are in the format of array_send. A document has
-    either word ids, or a normal form if its words have no ids yet.
+    either word ids, or a normal form: in a corpus of characters, or while its words have no ids.
     """
 
     def __init__(
@@ -219,6 +219,8 @@ def normal_forms(
     word_ids: Sequence[bytes | None], stored: Sequence[str | None], dictionary: Dictionary
 ) -> list[str]:
     """Return the normal forms of documents: the stored form, or the form composed from the word ids."""
+    if None not in stored:
+        return [text for text in stored if text is not None]
     arrays = load_int4_arrays([data or b"" for data in word_ids])
     composed = compose_forms(*arrays, dictionary.texts)
     forms = zip(composed, stored, strict=True)

@@ -41,6 +41,7 @@ from textsim_db.results.rows import (
     PassageList as PassageList,
     QueryMatch as QueryMatch,
     Region as Region,
+    Rejected as Rejected,
     SharedPassage as SharedPassage,
     Split as Split,
     StoredKey as StoredKey,

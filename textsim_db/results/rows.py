@@ -196,6 +196,8 @@ class Outcome(StrEnum):
     """It is stored, and has no match that nobody has judged."""
     TWIN = "twin"
     """Other documents keep it out."""
+    REJECTED = "rejected"
+    """A document that was rejected keeps it out."""
     DOUBTFUL = "doubtful"
     """It is stored beside matches below `unique_from`."""
     SIBLING = "sibling"
@@ -210,6 +212,23 @@ class Answer(NamedTuple):
     outcome: Outcome
     matches: list[Match]
     """If it is a twin, all documents that keep it out, best first; of a stored document the best ten."""
+    reason: str | None = None
+    """Why the first of them was rejected, which comes before others; None if it was not."""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the corpus has the document now."""
+        return self.outcome not in (Outcome.TWIN, Outcome.REJECTED)
+
+
+class Rejected(NamedTuple):
+    """A document that was rejected, so that its twins are kept out."""
+
+    key: str
+    """The key that it has since, such as "rejected: a"."""
+    reason: str
+    scope: str | None
+    """The scope; None if the corpus is not scoped."""
 
 
 class QueryMatch(NamedTuple):

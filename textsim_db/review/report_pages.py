@@ -80,7 +80,7 @@ class RemovalPage:
         for cluster in self._clusters[:SHOWN_CLUSTERS]:
             self._shown += cluster[:SHOWN_MEMBERS]
         self._documents = {
-            pair.kept: form_in(corpora, pair.kept)
+            pair.kept: result.standing_forms.get(pair.kept) or form_in(corpora, pair.kept)
             for pair in self._shown
             if isinstance(pair.kept, StoredDocument)
         }

@@ -348,6 +348,11 @@ class CorpusConfig(CorpusSettings):
         return self.bands is None
 
     @property
+    def has_dictionary(self) -> bool:
+        """Whether documents are stored as ids of their words; characters are stored as normal forms."""
+        return self.shingle.unit == "word"
+
+    @property
     def prefix_threshold(self) -> float:
         """The threshold of the prefixes of an exact corpus; 0 with bands, which have no prefixes."""
         return self.threshold if self.is_exact else 0.0

@@ -11,7 +11,7 @@ from textsim_db.errors import ConfigurationError
 from textsim_db.settings.check_values import as_float, check_count, is_number
 from textsim_db.settings.choose_bands import MIN_ROWS, Bands, probability_of
 from textsim_db.settings.corpus_settings import DEFAULTS, MAX_PASSAGE, MIN_PASSAGE, CorpusSettings
-from textsim_db.sketch.disk_space import count_fingerprints, storage
+from textsim_db.sketch.disk_space import WORD_ARRAY, WORD_BYTES, count_fingerprints, storage
 
 MAX_WORDS = 10_000_000
 BUCKETS = 2**32
@@ -162,7 +162,11 @@ def options(
                 *banding,
                 banding.probability(threshold),
                 banding.bands,
-                round(storage(words, 2 * num_hashes, banding.bands, fingerprints)),
+                round(
+                    storage(
+                        WORD_ARRAY + WORD_BYTES * words, 2 * num_hashes, banding.bands, fingerprints
+                    )
+                ),
                 distribution.candidates(banding),
                 banding == chosen,
                 threshold,
@@ -181,7 +185,7 @@ def _exact_option(
         None,
         1.0,
         rows,
-        round(storage(words, 4 * rows, rows, fingerprints)),
+        round(storage(WORD_ARRAY + WORD_BYTES * words, 4 * rows, rows, fingerprints)),
         distribution.exact_candidates(threshold, words),
         is_chosen,
         threshold,

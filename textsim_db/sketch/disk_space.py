@@ -9,6 +9,7 @@ _LONGEST_ROW = 4080  # bytes; the words of a longer row are stored out of line
 _PAGE_FILL = 0.9  # how full the server packs the pages of a B-tree
 _FINGERPRINT_FILL = 0.95  # how full the pages of the index on fingerprints are made
 _KEY_BYTES = 12  # bytes of an average key
+WORD_ARRAY, WORD_BYTES = 24, 4  # bytes of an array of word ids, and of each id
 _CHARACTERS = 6  # characters of an average word, with the space after it
 
 
@@ -19,13 +20,15 @@ def count_fingerprints(words: float, passages: int | None, unit: str = "word") -
 
 
 def storage(
-    words: float, signature_bytes: float, band_rows: float, fingerprints: float = 0
+    text_bytes: float, signature_bytes: float, band_rows: float, fingerprints: float = 0
 ) -> float:
     """Return the bytes of a document, with its index entries and its share of unused space.
 
+    text_bytes: those of the word ids, or of the normal form in a corpus of characters.
+
     The layout of a page is described in PostgreSQL's documentation, "Database Physical Storage".
     """
-    row = 24 + 4 + 4 + 1 + _KEY_BYTES + 3 + (24 + 4 * words) + (24 + signature_bytes)
+    row = 24 + 4 + 4 + 1 + _KEY_BYTES + 3 + text_bytes + (24 + signature_bytes)
     if fingerprints:
         row += 24 + 4 * fingerprints
     row = _aligned(row) + 4

@@ -157,8 +157,8 @@ def _postpone(piece: Piece, tries: int = 0) -> None:
         pending_log.delete(connection, piece.entries)
 
 
-_Completion = tuple[Parameter, str | None, int, str]
-"""The parameters of statements.COMPLETE: the word ids, the language, the id and the normal form."""
+_Completion = dict[str, Parameter | str | int | None]
+"""The parameters of statements.COMPLETE."""
 
 
 def _resolve_words(piece: Piece) -> ApplyStep:
@@ -173,9 +173,10 @@ def _resolve_words(piece: Piece) -> ApplyStep:
     for (key, id_, form), (start, end), language in zip(
         rows, pairwise(tokens.word_offsets.tolist()), languages, strict=True
     ):
-        word_ids = all_word_ids[start:end]
-        if word_ids.all():
-            documents.append((array(word_ids), language, id_, form))
+        word_ids = None if all_word_ids is None else all_word_ids[start:end]
+        if word_ids is None or word_ids.all():
+            ids = None if word_ids is None else array(word_ids)
+            documents.append({"ids": ids, "language": language, "id": id_, "form": form})
         else:
             word = tokens.words(start + np.flatnonzero(word_ids == 0)[:1])[0]
             reason = f'the word "{word[:40]}" has the same 64-bit hash as another one'
@@ -186,7 +187,7 @@ def _resolve_words(piece: Piece) -> ApplyStep:
 def _complete(
     piece: Piece, documents: list[_Completion], refused: list[Refusal], connection: Connection
 ) -> ChangeReport:
-    """Store the word ids, and postpone the documents that another transaction has locked."""
+    """Store word ids and languages, and postpone the documents that another transaction has locked."""
     cursor = connection.cursor(binary=True)
     cursor.executemany(piece.corpus.statement(statements.COMPLETE), documents)
     statement = piece.corpus.statement(statements.STILL_WAITING)
@@ -198,7 +199,7 @@ def _complete(
 
 
 def waiting_pieces(store: Store) -> Iterator[Piece]:
-    """Yield all documents of a corpus that wait for word ids, even if the log has no entry for them."""
+    """Yield all documents of a corpus that wait for a worker, even if the log has no entry for them."""
     last: str | None = None
     while True:
         with transaction(store.engine) as connection:

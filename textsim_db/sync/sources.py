@@ -129,6 +129,7 @@ _MERGE_REFUSED = (
     pg.DatetimeFieldOverflow,
     pg.DependentObjectsStillExist,
     pg.InvalidDatetimeFormat,
+    pg.ProgramLimitExceeded,
     pg.SyntaxError,
     pg.UndefinedColumn,
 )

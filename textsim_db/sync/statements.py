@@ -40,7 +40,7 @@ CALL textsim.merge(%s, %s::oid::regclass, %s, %s, %s, %s)
 """
 UNMERGE: Final[LiteralString] = """
 /* textsim-db: bring merged rows back */
-SELECT key, kept_key, outcome FROM textsim.unmerge(%s, %s, %s, %s, %s)
+SELECT key, kept_key, outcome FROM textsim.unmerge(%s, %s, %s, %s, %s, %s)
 """
 ATTACHED_TABLES: Final[LiteralString] = """
 SELECT corpus, relation::text, key_columns::text[], text_column, scope_column, mode, time_column,
@@ -408,7 +408,7 @@ SELECT m.key, m.cluster, m.representative, m.similarity, m.crowded FROM textsim.
 ORDER BY m.key COLLATE "C"
 """
 
-# Documents of a source, and documents that wait for the ids of their words.
+# Documents of a source, and documents that wait for the ids of their words or for their language.
 
 # The first page begins at the empty key, which a document may have.
 DOCUMENT_KEYS: Final[LiteralString] = """
@@ -419,25 +419,26 @@ ORDER BY d.key LIMIT %(most)s
 """
 WAITING_SIZES: Final[LiteralString] = """
 SELECT d.key, pg_catalog.octet_length(d.normal_form) FROM {document} d
-WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
+WHERE d.key = ANY (%s::text[]) AND {waits}
 """
 WAITING_KEYS: Final[LiteralString] = """
-/* textsim-db: documents of corpus {id} whose words wait for ids */
+/* textsim-db: documents of corpus {id} that wait for a worker */
 SELECT d.key FROM {document} d
-WHERE d.word_ids IS NULL AND d.key >= %(after)s AND (d.key > %(after)s OR %(is_first)s)
+WHERE {waits} AND d.key >= %(after)s AND (d.key > %(after)s OR %(is_first)s)
 ORDER BY d.key LIMIT %(most)s
 """
 WAITING_FORMS: Final[LiteralString] = """
 SELECT d.key, d.id, d.normal_form FROM {document} d
-WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
+WHERE d.key = ANY (%s::text[]) AND {waits}
 """
 # Skips a document that another transaction has locked; write() postpones it.
 COMPLETE: Final[LiteralString] = """
-UPDATE {document} SET word_ids = %b, normal_form = NULL, language = %b
+UPDATE {document} SET word_ids = %(ids)b::integer[], language = %(language)s,
+    normal_form = CASE WHEN %(ids)b::integer[] IS NULL THEN normal_form END
 WHERE id = (
-    SELECT id FROM {document} WHERE id = %b AND normal_form = %s FOR UPDATE SKIP LOCKED
+    SELECT id FROM {document} WHERE id = %(id)s AND normal_form = %(form)s FOR UPDATE SKIP LOCKED
 )
 """
 STILL_WAITING: Final[LiteralString] = """
-SELECT d.key FROM {document} d WHERE d.key = ANY (%s::text[]) AND d.word_ids IS NULL
+SELECT d.key FROM {document} d WHERE d.key = ANY (%s::text[]) AND {waits}
 """

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textsim_db.base.interpreter import fixed_arrays
 from textsim_db.base.numba_compiler import (
     BoolArray,
     ByteArray,
@@ -62,6 +63,7 @@ RUN = np.dtype(
 """Code points of equal properties, from the first up to that of the next run."""
 
 
+@fixed_arrays
 class Tables(NamedTuple):
     """Properties of each code point: (POINTS,) each."""
 

@@ -1,4 +1,4 @@
-"""A bounded cache of dictionary entries; kernels look up whole batches of words."""
+"""Caches of words with their ids; kernels look up whole batches of words."""
 
 from __future__ import annotations
 
@@ -111,6 +111,28 @@ class WordCache:
             larger = _empty_table(_power_of_two(2 * words), long_words)
             _copy_slots(self._table, larger)
             self._table = larger
+
+
+class WordsInMemory:
+    """Gives ids to words, which hold as long as the object."""
+
+    def __init__(self) -> None:
+        self._cache = WordCache(is_bounded=False)
+        self.texts = self._cache.texts
+
+    def __len__(self) -> int:
+        return len(self._cache)
+
+    def ids(self, tokens: Tokens) -> Int32Array:
+        """Return the id of each word, 0 for a word with the hash of another word: (words,)."""
+        ids = self._cache.find(tokens)
+        if not ids.all():
+            words = tokens.take(distinct_missing(tokens, ids))
+            first = len(self._cache) + 1
+            self._cache.add(words, np.arange(first, first + len(words.hashes), dtype=np.int32))
+            missing = np.flatnonzero(ids == 0)
+            ids[missing] = self._cache.find(tokens.take(missing))
+        return ids
 
 
 def _empty_table(slots: int, long_words: ByteArray) -> _Table:

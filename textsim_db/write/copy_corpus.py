@@ -103,7 +103,7 @@ class OldRow(NamedTuple):
     source_id: int | None
     word_ids: bytes | None
     normal_form: str | None
-    language: str
+    language: str | None
     scope: str | None
     expires_at: bytes | None
     """In the format of timestamptz_send; None: never."""
@@ -111,6 +111,8 @@ class OldRow(NamedTuple):
     cluster_size: int | None
     counted_keys: bytes | None
     """In the format of array_send."""
+    rejected: str | None
+    """Why it was rejected; a corpus that is not unique gets no copy then."""
 
 
 class Copy(NamedTuple):
@@ -191,6 +193,7 @@ class CorpusCopier:
     def _read(self, cursor: Cursor, ids: Int32Array) -> Copy:
         fetched = cursor.execute(self._old.statement(statements.DOCUMENTS_TO_COPY), [array(ids)])
         rows = [OldRow(*fields) for fields in fetched]
+        rows = [row for row in rows if self.new.config.is_unique or row.rejected is None]
         columns = [row.word_ids for row in rows], [row.normal_form for row in rows]
         forms = normal_forms(*columns, self._old_dictionary)
         encoded = [form.encode() for form in forms]
@@ -206,7 +209,7 @@ class CorpusCopier:
         sketches = sketch_tokens(tokens, self.new.config, parts_of_scopes(scopes))
         languages = None
         if self.new.config.language is not None:
-            languages = [row.language for row in rows]
+            languages = [row.language or "" for row in rows]
         keys = [row.key for row in rows]
         does_expire = self.new.config.keep_for is not None
         expiries = [row.expires_at for row in rows] if does_expire else None
@@ -226,12 +229,16 @@ class CorpusCopier:
         new, is_there = self._ids.find(old)
         new[~is_there] = write_batch.next_ids(cursor, self.new, int(np.count_nonzero(~is_there)))
         sources = [NO_SOURCE if row.source_id is None else row.source_id for row in rows]
-        is_waiting = np.array([row.normal_form is not None for row in rows], np.bool_)
+        is_waiting = np.array([self._must_wait(copy, i) for i in range(len(rows))], np.bool_)
         complete, ids = np.flatnonzero(~is_waiting), new.astype(np.int64)
         source_ids = np.array(sources, np.int64)[complete]
         write_batch.insert(cursor, self.new, batch, complete, ids[complete], source_ids)
         self._write_waiting(cursor, copy, np.flatnonzero(is_waiting), ids[is_waiting])
         write_batch.mark_forced(cursor, self.new, [row.key for row in rows if row.forced])
+        reasons = {row.key: row.rejected for row in rows if row.rejected is not None}
+        if reasons:
+            statement = self.new.statement(statements.MARK_REJECTED)
+            cursor.execute(statement, [[*reasons], [*reasons.values()]])
         sizes = {row.key: row.cluster_size for row in rows if row.cluster_size is not None}
         counted = [
             (row.key, hash_)
@@ -241,6 +248,16 @@ class CorpusCopier:
         ]
         write_batch.set_cluster_sizes(cursor, self.new, sizes, counted)
         return NewIds(old[~is_there], new[~is_there])
+
+    def _must_wait(self, copy: Copy, i: int) -> bool:
+        """Say whether a worker must still give the words of a document ids in the new corpus."""
+        row, word_ids = copy.rows[i], copy.batch.words_of(i)
+        if word_ids is None or row.normal_form is None:
+            return False
+        if self._old.config.has_dictionary:
+            return True
+        has_language = self._old.config.language is None or row.language is not None
+        return not has_language or not word_ids.all()  # a word may have the hash of another word
 
     def _write_waiting(
         self, cursor: Cursor, copy: Copy, numbers: Int64Array, ids: Int64Array

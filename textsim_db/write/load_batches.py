@@ -31,12 +31,12 @@ import psycopg
 
 from textsim_db.base.numba_compiler import BoolArray, HashArray, kernel
 from textsim_db.base.run_ahead import ahead
-from textsim_db.db.engine import transaction
+from textsim_db.db.engine import read_rows, transaction
 from textsim_db.db.retries import WriterAttempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import build_band_index, drop_band_index
 from textsim_db.errors import DocumentError
-from textsim_db.results import AddReport, Answer, Outcome, Twin
+from textsim_db.results import AddReport, Answer, Match, Outcome, Twin
 from textsim_db.text.hashing import SPREAD, HashTable, enter, find, is_taken, table_of, with_room
 from textsim_db.text.storable import Key
 from textsim_db.write import statements, write_batch
@@ -213,7 +213,7 @@ def add(
     )
     _count(report, batch, written, np.zeros(1, np.bool_))
     if written.twins:
-        return report, Answer(Outcome.TWIN, written.twins[0].matches)
+        return report, _kept_out(store, written.twins[0].matches)
     if report.unchanged:
         return report, Answer(Outcome.UNCHANGED, [])
     near_misses = written.near_misses
@@ -221,9 +221,23 @@ def add(
     return report, Answer(outcome, [match for _, match in near_misses])
 
 
+def _kept_out(store: Store, matches: list[Match]) -> Answer:
+    """Return the answer for a document that these matches keep out; the rejected ones come first."""
+    statement = store.corpus.statement(statements.REJECTIONS)
+    reasons = dict(read_rows(store.engine, statement, [[match.key for match in matches]]))
+    ordered = sorted(matches, key=lambda match: match.key not in reasons)
+    reason = reasons.get(ordered[0].key)
+    return Answer(Outcome.TWIN if reason is None else Outcome.REJECTED, ordered, reason)
+
+
 def with_word_ids(batch: Batch, store: Store) -> Batch:
-    """Return a batch with its word ids; words that are missing in the dictionary are added to it."""
+    """Return a batch with its word ids; words that are missing in the dictionary are added to it.
+
+    A corpus of characters has no dictionary.
+    """
     word_ids = store.dictionary.ensure(batch.sketches.tokens)
+    if word_ids is None:
+        return batch
     hidden = np.flatnonzero(word_ids == 0)
     if len(hidden):
         return with_word_ids(without_words(batch, hidden, store.corpus.config), store)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -67,13 +67,15 @@ class Batch:
 
     None instead of the list: never, or in a corpus whose documents expire, as if they were written now.
     """
-    word_ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    """The ids of the words of all documents, once they are looked up."""
+    word_ids: npt.NDArray[np.int32] | None = None
+    """The ids of the words of all documents, once they are looked up; None in a corpus of characters."""
 
     def count_without_words(self) -> int:
         return int(np.count_nonzero(self.sketches.shingle_counts == 0))
 
-    def words_of(self, i: int) -> npt.NDArray[np.int32]:
+    def words_of(self, i: int) -> npt.NDArray[np.int32] | None:
+        if self.word_ids is None:
+            return None
         offsets = self.sketches.tokens.word_offsets
         return self.word_ids[int(offsets[i]) : int(offsets[i + 1])]
 
@@ -252,7 +254,7 @@ def slice_of(batch: Batch, chosen: slice) -> Batch:
         languages=batch.languages and batch.languages[chosen],
         scopes=batch.scopes and batch.scopes[chosen],
         expiries=batch.expiries and batch.expiries[chosen],
-        word_ids=batch.word_ids[words],
+        word_ids=None if batch.word_ids is None else batch.word_ids[words],
     )
 
 
@@ -323,8 +325,8 @@ def _refusal(item: Any, reason: str) -> Refusal:
 ADDED, REPLACED, UNCHANGED, COMPLETED, TWIN, EXTENDED = range(6)
 """The outcome of writing a document.
 
-COMPLETED: the stored document has the same words, and the words get their ids. TWIN: a unique corpus
-leaves the document out. EXTENDED: only the time when the document expires changes.
+COMPLETED: the stored document has the same words, and gets their ids or its language. TWIN: a unique
+corpus leaves the document out. EXTENDED: only the time when the document expires changes.
 """
 
 Outcomes = npt.NDArray[np.int8]
@@ -333,7 +335,7 @@ Outcomes = npt.NDArray[np.int8]
 class Stored(NamedTuple):
     id: int
     word_ids: bytes | None
-    """None while the document has its normal form instead."""
+    """None if the document has its normal form instead."""
     normal_form: str | None
     language: str | None
     part: int | None
@@ -364,15 +366,25 @@ def outcomes(
         if stored.part != parts[i]:
             outcome[i] = REPLACED
             continue
-        if stored.word_ids is None:
-            outcome[i] = COMPLETED if stored.normal_form == batch.form_of(i) else REPLACED
-            continue
-        is_same = stored.language == batch.language_of(i) and np.array_equal(
-            load_int4_array(stored.word_ids), batch.words_of(i)
+        words = batch.words_of(i)
+        has_words = (
+            stored.normal_form == batch.form_of(i)
+            if stored.word_ids is None or words is None
+            else np.array_equal(load_int4_array(stored.word_ids), words)
         )
+        if has_words and _waits(stored, batch):
+            outcome[i] = COMPLETED
+            continue
+        is_same = has_words and stored.language == batch.language_of(i)
         outcome[i] = UNCHANGED if is_same else REPLACED
         if is_same and stored.expires_at != batch.expiry_of(i):
             outcome[i] = EXTENDED
         if is_same and source_id is not None and stored.source_id != source_id:
             adopted.append(stored.id)
     return outcome, adopted
+
+
+def _waits(stored: Stored, batch: Batch) -> bool:
+    """Say whether a stored document waits for its word ids or its language, which the batch has."""
+    has_no_ids = stored.word_ids is None and batch.word_ids is not None
+    return has_no_ids or (stored.language is None and batch.languages is not None)

@@ -1,4 +1,4 @@
-"""Removes documents by key, expired documents, and all that the database keeps of forgotten ones."""
+"""Removes, rejects and forgets documents by key, and removes expired ones."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from textsim_db.db.engine import autocommit, configuration_errors, read_rows, tr
 from textsim_db.db.retries import Attempts, WriterAttempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.errors import CorpusBusy, CorpusChanged
-from textsim_db.results import ForgetReport
+from textsim_db.errors import CorpusBusy, CorpusChanged, DocumentNotFound
+from textsim_db.results import ForgetReport, Rejected
 from textsim_db.text.storable import possible_keys
 from textsim_db.write import statements
 from textsim_db.write.input_batches import BATCH_DOCUMENTS
@@ -100,6 +100,32 @@ def forget(
                 assert row is not None
                 report = ForgetReport(*row)
     return report
+
+
+def reject(store: Store, key: str, reason: str) -> str:
+    """Reject the text of a document, and return the key that it has from then on."""
+    try:
+        with (
+            configuration_errors(pg.ObjectNotInPrerequisiteState),
+            transaction(store.engine) as connection,
+        ):
+            row = connection.execute(statements.REJECT, [store.corpus.name, key, reason]).fetchone()
+    except pg.NoDataFound as error:
+        raise DocumentNotFound(error.diag.message_primary or str(error)) from error
+    assert row is not None
+    return str(row[0])
+
+
+def rejected(store: Store, scope: str | None) -> list[Rejected]:
+    rows = read_rows(store.engine, statements.REJECTED, [store.corpus.name, scope])
+    return [Rejected(*row) for row in rows]
+
+
+def rejection_of(store: Store, text: str, scope: str | None) -> str | None:
+    """Return why a text like this one was rejected, None if none was."""
+    statement = store.corpus.statement(statements.REJECTION_OF)
+    rows = read_rows(store.engine, statement, [text, scope])
+    return str(rows[0][0]) if rows else None
 
 
 def erase(store: Store, rebuild: Callable[[], object]) -> None:

@@ -30,7 +30,7 @@ SELECT pg_catalog.array_send(ARRAY(
     SELECT pg_catalog.nextval({sequence_name}) FROM pg_catalog.generate_series(1, %s)))
 """
 UPDATE_DOCUMENT: Final[LiteralString] = """
-UPDATE {document} SET word_ids = %b, normal_form = NULL, signature = %b, fingerprints = %b::integer[],
+UPDATE {document} SET word_ids = %b, normal_form = %b, signature = %b, fingerprints = %b::integer[],
     shingle_count = %b, language = %b, scope = %b, guard = %b, expires_at = %b,
     source_id = coalesce(%b::integer, source_id), forced = forced AND %b, cluster_size = NULL
 WHERE id = %b
@@ -72,8 +72,8 @@ WHERE b.bucket = gone.bucket AND b.document_id = gone.document_id
 COPY_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: load documents of corpus {id} */
 COPY {document} (
-    id, key, source_id, shingle_count, language, scope, expires_at, guard, word_ids, signature,
-    fingerprints)
+    id, key, source_id, shingle_count, language, scope, expires_at, guard, word_ids, normal_form,
+    signature, fingerprints)
 FROM STDIN (FORMAT binary)
 """
 COPY_BAND_ROWS: Final[LiteralString] = """
@@ -114,6 +114,21 @@ SELECT d.key, d.forced FROM {document} d WHERE d.key = ANY (%s::text[]){alive}
 FORCE_DOCUMENTS: Final[LiteralString] = """
 UPDATE {document} SET forced = true WHERE key = ANY (%s::text[])
 """
+MARK_REJECTED: Final[LiteralString] = """
+UPDATE {document} d SET rejected = r.reason FROM unnest(%s::text[], %s::text[]) r (key, reason)
+WHERE d.key = r.key
+"""
+REJECT: Final[LiteralString] = "SELECT textsim.reject(%s, %s, %s)"
+REJECTIONS: Final[LiteralString] = """
+SELECT d.key, d.rejected FROM {document} d WHERE d.key = ANY (%s::text[]) AND d.rejected IS NOT NULL
+"""
+# The key stands for no document.
+REJECTION_OF: Final[LiteralString] = """
+SELECT r.reason FROM textsim.corpus c CROSS JOIN LATERAL textsim._twins(c, NULL, %s, %s) t
+CROSS JOIN LATERAL (SELECT textsim._rejection(c, t.key) OFFSET 0) r (reason)
+WHERE c.id = {id} AND r.reason IS NOT NULL LIMIT 1
+"""
+REJECTED: Final[LiteralString] = "SELECT r.key, r.reason, r.scope FROM textsim.rejected(%s, %s) r"
 SET_CLUSTER_SIZES: Final[LiteralString] = """
 WITH counted AS MATERIALIZED (
     SELECT c.key, array_agg(c.hash) AS hashes
@@ -203,7 +218,8 @@ COPY (
 DOCUMENTS_TO_COPY: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: documents */
 SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, language, scope,
-    pg_catalog.timestamptz_send(expires_at), forced, cluster_size, pg_catalog.array_send(counted_keys)
+    pg_catalog.timestamptz_send(expires_at), forced, cluster_size, pg_catalog.array_send(counted_keys),
+    rejected
 FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id
 """
 IDS_OF_KEYS: Final[LiteralString] = """

@@ -20,6 +20,7 @@ from textsim_db.errors import DatabaseError
 from textsim_db.results import Match, Outcome
 from textsim_db.sketch.ragged import in_parts
 from textsim_db.sketch.sketch_texts import buckets_of
+from textsim_db.text.utf8 import Utf8
 from textsim_db.write import statements
 from textsim_db.write.band_rows import (
     band_rows,
@@ -290,10 +291,13 @@ def insert(
     if batch.expiries is not None:
         expiries = [batch.expiries[i] or b"" for i in chosen]
     identities = binary_rows.Identities(ids, keys or [], source_ids, languages, scopes, expiries)
+    tokens, none = sketches.tokens, np.empty(0, np.int64)
+    words = (np.empty(0, np.int32), none, tokens.utf8)
+    if batch.word_ids is not None:
+        words = (batch.word_ids, tokens.word_offsets, Utf8(tokens.normal, none))
     contents = binary_rows.Contents(
         sketches.shingle_counts,
-        batch.word_ids,
-        sketches.tokens.word_offsets,
+        *words,
         *sketches.signatures,
         *(sketches.fingerprints or ()),
     )
@@ -351,7 +355,7 @@ def _replace(
     """Rewrite documents under their ids, and only the band rows that differ."""
     updates = [
         (
-            array(batch.words_of(i)),
+            *_words_to_store(batch, i),
             array(batch.sketches.signatures.of(i)),
             batch.sketches.fingerprints and array(batch.sketches.fingerprints.of(i)),
             int(batch.sketches.shingle_counts[i]),
@@ -371,6 +375,12 @@ def _replace(
     gone, new = changed_rows(before, after)
     delete_band_rows(cursor, corpus, gone)
     copy_band_rows(cursor, corpus, new)
+
+
+def _words_to_store(batch: Batch, i: int) -> tuple[Parameter | None, str | None]:
+    """Return the word ids of a document, and its normal form; one of them is None."""
+    word_ids = batch.words_of(i)
+    return (None, batch.form_of(i)) if word_ids is None else (array(word_ids), None)
 
 
 def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int64Array:

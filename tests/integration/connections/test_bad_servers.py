@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -110,23 +110,6 @@ def test_unusable_addresses_are_refused(server: Server, empty_database_url: str)
             with pytest.raises(error, match=message):
                 ts.install(address)
     assert execute(empty_database_url, "SELECT to_regnamespace('textsim')") == [(None,)]
-
-
-@pytest.fixture
-def role(server: Server) -> Iterator[str]:
-    """A role that has no right except to connect."""
-    name = f"{server.prefix}nobody"
-    execute(server.url, f'DROP ROLE IF EXISTS "{name}"')
-    execute(server.url, f'CREATE ROLE "{name}" LOGIN')
-    yield name
-    execute(server.url, f'DROP ROLE "{name}"')
-
-
-def test_a_role_without_rights_is_refused_by_name(role: str, database_url: str) -> None:
-    url = sqlalchemy.make_url(database_url).set(username=role).render_as_string()
-    with pytest.raises(ts.SchemaError, match=role) as caught:
-        ts.connect(url)
-    assert "right" in str(caught.value)
 
 
 def test_of_several_hosts_one_that_answers_is_used(database_url: str, tmp_path: Path) -> None:

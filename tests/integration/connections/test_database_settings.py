@@ -105,7 +105,7 @@ def set_all(server: Server, url: str, settings: Mapping[LiteralString, str]) -> 
     "settings",
     [
         SETTINGS,
-        pytest.param({"IntervalStyle": "sql_standard"}, marks=pytest.mark.more),
+        pytest.param({"IntervalStyle": "sql_standard"}, marks=pytest.mark.long),
         *(pytest.param({n: s}, marks=pytest.mark.long) for n, s in SETTINGS.items()),
     ],
     ids=lambda settings: next(iter(settings)) if len(settings) == 1 else "all",

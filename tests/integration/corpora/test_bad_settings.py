@@ -59,6 +59,17 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"shingle": "word"}, "shingle is"),
     ({"shingle": "line:3"}, "shingle is"),
     ({"shingle": None}, "shingle is"),
+    ({"boilerplate": 1}, "expected above 0, below 1"),
+    ({"boilerplate": 0.1, "shingle": "char:5"}, "boilerplate needs shingles of words"),
+    (
+        {"unique_from": 0.7, "is_unique": True},
+        "unique_from is 0.7; expected the threshold, which is",
+    ),
+    ({"unique_from": 0.9}, "unique_from is 0.9, and the corpus is not unique"),
+    ({"guards": ["words"]}, "go together"),
+    ({"guards": ["words"], "guard_words": ["?!", "\u200b"]}, "set both, with at least one word"),
+    ({"guards": ["numbers"], "guard_words": ["x"]}, "go together"),
+    ({"guards": ["numbers"], "guard_fillers": ["my"]}, "guard_fillers needs the guard"),
 ]
 ONLY_IN_PYTHON: list[tuple[dict[str, Any], str]] = [
     ({"threshold": "0.8"}, "threshold is 0.8"),
@@ -73,6 +84,7 @@ ONLY_IN_PYTHON: list[tuple[dict[str, Any], str]] = [
     ({"shingle": "word:-1"}, "shingle is"),
     ({"shingle": "word:1001"}, "shingle length is 1001; expected 1 to 1000"),
     ({"shingle": "word:" + "9" * 5000}, "shingle length is 99999999999999999999; expected"),
+    ({"guards": "numbrs"}, "expected one of numbers, "),
 ]
 
 
@@ -220,22 +232,6 @@ def test_values_that_are_no_functions_are_refused_by_name(
     with pytest.raises(ts.ConfigurationError, match="report is 'x'"):
         db.worker(report="x")  # type: ignore[arg-type]
     assert len(corpus) == 2
-
-
-def test_one_value_instead_of_several_is_refused(corpus: ts.Corpus, db: ts.Database) -> None:
-    one: list[Any] = ["text", None, True, 5, b"ab", Path("a"), object()]
-    for value in one:
-        calls: list[Any] = [corpus.remove, corpus.query_many]
-        if not isinstance(value, str):  # the code of a language
-            calls.append(lambda words: db.create_corpus("d", stop_words=words))
-        for call in calls:
-            with pytest.raises(ts.ConfigurationError, match=f"one {type(value).__name__}"):
-                call(value)
-    without_order: list[Any] = [{"a": "one"}, {"one"}]
-    for unordered in without_order:
-        with pytest.raises(ts.ConfigurationError, match=f"got a {type(unordered).__name__}"):
-            corpus.query_many(unordered)
-    assert list(db.corpora()) == ["c"]
 
 
 def test_impossible_names_of_tables_are_refused(corpus: ts.Corpus) -> None:

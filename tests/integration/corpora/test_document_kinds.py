@@ -147,10 +147,7 @@ def test_integers_and_uuids_are_stored_as_text(corpus: ts.Corpus, key: Any, stor
 WRONG_DOCUMENTS: list[tuple[Any, dict[str, Any], str]] = [
     (["ab", "cd"], {}, "type list with items of type str; expected pairs"),
     (iter(["ab", "cd"]), {}, "items of type str; expected pairs"),
-    ("ab", {}, "type str; expected pairs"),
-    (b"ab", {}, "type bytes; expected pairs"),
     ([b"ab"], {}, "items of type bytes"),
-    (5, {}, "type int; expected pairs"),
     (None, {}, "type NoneType; expected pairs"),
     (records(), {}, r"items of type dict; .*with key= and text="),
     (arrow(columns()), {}, "type Table; .*with key= and text="),
@@ -179,16 +176,6 @@ def test_other_types_of_documents_are_refused_by_name(corpus: ts.Corpus) -> None
     for documents, names, message in WRONG_DOCUMENTS:
         with pytest.raises(ts.ConfigurationError, match=message):
             add_many(documents, **names)
-    assert len(corpus) == 0
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_frame_is_no_list_of_keys_or_texts(corpus: ts.Corpus, library: str) -> None:
-    frame = pytest.importorskip(library).DataFrame(columns())
-    calls: list[Any] = [corpus.add_many, corpus.remove, corpus.query_many]
-    for function in calls:
-        with pytest.raises(ts.ConfigurationError, match="DataFrame"):
-            function(frame)
     assert len(corpus) == 0
 
 

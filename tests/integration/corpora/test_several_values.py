@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable
 from types import FunctionType
@@ -17,7 +16,6 @@ import pyarrow.dataset
 import pytest
 
 import textsim_db as ts
-from tests.support import aio as support
 from textsim_db import measures
 from textsim_db.results import Pair
 
@@ -211,16 +209,6 @@ def test_texts_without_an_order_are_refused(corpus: ts.Corpus) -> None:
                     FUNCTIONS[name][0](corpus, given)
 
 
-def test_keys_of_a_wrong_type_are_refused(corpus: ts.Corpus) -> None:
-    for key in (b"a", 1.5, ("a", "b"), {"a": 1}, True, None, pa.scalar("a")):
-        for name in ("remove.keys", "forget.keys"):
-            with pytest.raises(ts.DocumentError, match=r"the key is (of type|null)"):
-                FUNCTIONS[name][0](corpus, [key])
-    assert len(corpus) == 2
-    # No document can have such a key.
-    assert corpus.remove(["a\0", "\ud800", "k" * 1001, 10**1000]) == 0
-
-
 NAMES = ["x", "y", "z"]
 FRAMES: dict[str, Callable[[pa.Table], Any]] = {
     "pandas": lambda table: table.to_pandas().set_index(pd.Index([7, 7, 7])),
@@ -319,36 +307,3 @@ def test_sequences_of_measures_may_be_columns() -> None:
     for kind in ("pandas", "Polars", "table", "batch", "reader", "DuckDB", "lazy"):
         with pytest.raises(ts.MeasureError, match=r"expected (a sequence|1)"):
             measures.jaccard(ONES[kind](), words)
-
-
-def test_coroutines_refuse_what_the_methods_refuse(
-    corpus: ts.Corpus, shared_database_url: str
-) -> None:
-    calls: dict[str, Any] = {
-        "remove": corpus.remove,
-        "forget": corpus.forget,
-        "add_many": corpus.add_many,
-        "query_many": corpus.query_many,
-        "judge_many": corpus.judge_many,
-    }
-
-    async def texts() -> Any:
-        yield "abc"
-
-    async def message(call: Callable[[Any], Any], value: object) -> str:
-        try:
-            result = call(value)
-            return repr(await result if asyncio.iscoroutine(result) else result)
-        except ts.ConfigurationError as error:
-            return f"refused: {error}"
-
-    async def main() -> None:
-        async with support.connect(shared_database_url) as db:
-            same: Any = await db.corpus("c")
-            for name, method in calls.items():
-                for make in (*ONES.values(), texts):
-                    expected = await message(method, make())
-                    assert expected.startswith("refused"), name
-                    assert await message(getattr(same, name), make()) == expected, name
-
-    support.run(main())

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import random
-from contextlib import suppress
 from itertools import combinations
 from typing import Any
 
 import pytest
-from psycopg.errors import UniqueViolation
 
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.tracked import compare
-from tests.support.ways_to_write import NEAR, WAYS
 from textsim_db.compare.match_rule import form_hash, is_stale
 from textsim_db.results import Cluster
-from textsim_db.text.tokens import normal_form
 
 
 def stale(corpus: ts.Corpus) -> list[tuple[str, str]]:
@@ -73,36 +69,6 @@ def test_a_rebuild_leaves_judgements_as_they_are(db: ts.Database) -> None:
     # Nobody knows what was boilerplate in the text that was judged.
     corpus.add("d", "a foot of every page and d")
     assert stale(corpus) == [("c", "d")]
-
-
-@pytest.mark.parametrize(("recall", "scoped"), [(1.0, False), (0.95, True)])
-def test_a_changed_text_is_a_twin_again(
-    db: ts.Database, connection: Connection, recall: float, scoped: bool
-) -> None:
-    """Each way to write the text of a judged document: as it was judged, and with new words."""
-    corpus = db.create_corpus(
-        "c", shingle="word:2", threshold=0.6, recall=recall, is_unique=True, scoped=scoped
-    )
-    scope = "s" if scoped else None
-    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text, scope text)")
-    corpus.attach("t", "id", "body", scope="scope" if scoped else None)
-    for number, (name, write) in enumerate(WAYS.items()):
-        text, key = NEAR.replace("four", f"w{number}").replace("five", f"v{number}"), f"k{number}"
-        corpus.add(f"s{number}", text.replace("blue", "red"), scope)
-        judged = text, text.replace("blue", "red")
-        hashes = form_hash(normal_form(judged[0])), form_hash(normal_form(judged[1]))
-        corpus.judge_many([(key, f"s{number}", "different", None, None, None, hashes)])
-        other = text.replace("blue", "green")
-        with suppress(ts.DuplicateError, UniqueViolation):
-            write(corpus, connection, key, other, scope)
-        assert key not in corpus, name
-        connection.execute("DELETE FROM t")
-        write(corpus, connection, key, text.upper(), scope)
-        assert key in corpus, name
-        # The text of the other side changes.
-        with pytest.raises(ts.DuplicateError):
-            corpus.add(f"s{number}", text.replace("blue", "white"), scope)
-    assert [problem for problem in corpus.check() if problem.kind != "drift"] == []
 
 
 @pytest.mark.more

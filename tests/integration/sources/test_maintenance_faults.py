@@ -336,16 +336,6 @@ def broken_clusters(db: ts.Database, connection: Connection, table: str = "clust
     connection.execute("INSERT INTO post VALUES (1, 'one two three')")
 
 
-@pytest.mark.parametrize("table", ["cluster_event", "node"])
-def test_a_worker_ends_and_names_the_clusters_that_it_could_not_update(
-    db: ts.Database, connection: Connection, table: str
-) -> None:
-    broken_clusters(db, connection, table)
-    worker = db.worker()
-    assert worker.run(until_idle=True).added == 1
-    assert f"{table}_" in worker.unusable["clusters of corpus broken"]
-
-
 def test_a_worker_ends_although_a_step_is_not_tried_again(
     db: ts.Database, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,6 +124,20 @@ def test_what_a_merge_leaves_alone(connection: Connection) -> None:
     assert judged == [("3", "5", "different")]
 
 
+def test_one_row_of_many_comes_back(connection: Connection) -> None:
+    make_table(connection, ["one two three four"] * 102)
+    assert merge(connection)[1] == 101
+    with pytest.raises(errors.ProgramLimitExceeded, match=r'101 rows .* into the row "1"'):
+        unmerge(connection, "since => '-infinity'")
+    assert unmerge(connection, "key => '7'") == {"7": "restored"}
+    connection.execute("CALL textsim.index_pending('c')")
+    assert merge(connection)[1:] == (0, {})
+    assert unmerge(connection, "key => '7'") == {}
+    assert len(unmerge(connection, "kept => '1'")) == 100
+    connection.execute("CALL textsim.index_pending('c')")
+    assert merge(connection)[1:] == (0, {})
+
+
 def test_bad_input(connection: Connection, database_url: str) -> None:
     make_table(connection, ["one two three four"] * 4)
     connection.execute("CREATE TABLE r (id int REFERENCES t ON DELETE CASCADE)")

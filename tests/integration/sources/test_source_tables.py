@@ -52,7 +52,7 @@ def test_keys_of_every_supported_type_are_indexed(
         assert set(stored_forms(connection)) == {str(key) for key in keys}, kind
         connection.execute("UPDATE t SET body = 'changed' WHERE id = %s", [keys[2]])
         connection.execute("DELETE FROM t WHERE id = %s", [keys[1]])
-        index_all_pending(db, corpus)
+        db.worker().run(until_idle=True)
         expected = {str(keys[0]): text_of(0), str(keys[2]): "changed"}
         assert stored_forms(connection) == expected, kind
         corpus.detach("t")

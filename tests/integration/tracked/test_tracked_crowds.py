@@ -10,7 +10,6 @@ import pytest
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support.connections import Connection
-from tests.support.tracked import compare
 from textsim_db.sync import build_clusters
 
 MOST = 200
@@ -114,25 +113,6 @@ def test_copies_of_a_text_do_not_hide_a_cluster(db: ts.Database) -> None:
     assert len({member.cluster for member in members}) == 1
     assert len(members) == 1203
     assert {member.key for member in members if member.crowded} >= {key for key, _ in others}
-    assert corpus.check() == []
-
-
-@pytest.mark.more
-@pytest.mark.parametrize("way", ["sql", "python", "worker"])
-def test_many_documents_that_are_loaded_at_once(
-    db: ts.Database, connection: Connection, way: str
-) -> None:
-    corpus = db.create_corpus("c")
-    corpus.track()
-    corpus.add_many(documents(10_000, words=60, planted=0.3, seed=1))
-    if way == "sql":
-        connection.execute("CALL textsim.update_clusters('c')")
-    elif way == "worker":
-        db.worker().run(until_idle=True)
-    else:
-        assert corpus.update_clusters() == 10_000
-    clusters = compare(connection, corpus, corpus.config.threshold)
-    assert len(clusters) > 500
     assert corpus.check() == []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 
 import pytest
@@ -119,18 +118,7 @@ def test_a_rebuild_changes_it(db: ts.Database, connection: Connection) -> None:
     assert corpus.config.unique_from is None
 
 
-def test_it_lies_between_the_threshold_and_one(db: ts.Database, connection: Connection) -> None:
-    for value, is_unique, message in (
-        (0.7, True, "unique_from is 0.7; expected the threshold, which is 0.8, or more, at most 1"),
-        (0.9, False, "unique_from is 0.9, and the corpus is not unique; leave unique_from out, or"),
-    ):
-        with pytest.raises(ts.ConfigurationError, match=re.escape(message)):
-            db.create_corpus("c", unique_from=value, is_unique=is_unique)
-        with pytest.raises(pg.InvalidParameterValue, match=re.escape(message)):
-            connection.execute(
-                "SELECT textsim.create_corpus('c', unique_from => %s, is_unique => %s)",
-                [value, is_unique],
-            )
+def test_the_value_of_a_call_lies_above_zero(db: ts.Database, connection: Connection) -> None:
     corpus = db.create_corpus("c", unique_from=0.8)
     wrong_value = r"unique_from is .*; expected above 0, at"
     for wrong in (0, 1.5, math.nan):
