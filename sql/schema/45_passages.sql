@@ -548,9 +548,15 @@ BEGIN
         END IF;
     END LOOP;
     after := high;
-    FOREACH form IN ARRAY string_to_array(substr(body, high + 1, 1000), NULL) LOOP
-        EXIT WHEN textsim._capped(marks || form) <> marks;
-        after := after + 1;
+    FOR form, middle IN
+        SELECT c.form, c.place
+        FROM unnest(string_to_array(substr(body, high + 1, 1000), NULL)) WITH ORDINALITY c (form, place)
+    LOOP
+        IF textsim._capped(marks || form) = marks THEN
+            after := high + middle;
+        ELSE
+            EXIT WHEN textsim._spaced_signs(form) <> '';  -- others are ignored
+        END IF;
     END LOOP;
     body := left(body, high);
     -- The last character may make several words, such as the fraction in "½".
