@@ -146,7 +146,7 @@ def test_a_letter_that_changes_meanwhile(names: dict[str, Any], connection: Conn
 
     async def race() -> list[tuple[Request, int, Any]]:
         posting = asyncio.create_task(post_all(names, [request]))
-        query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        query = "SELECT count(*) FROM pg_locks WHERE NOT granted"
         while not posting.done() and connection.execute(query).fetchone() == (0,):
             await asyncio.sleep(0.01)
         connection.execute("COMMIT")

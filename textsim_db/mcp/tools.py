@@ -203,10 +203,8 @@ class CorpusTools:
             "share": verdict.share,
         }
         if verdict.verdict == "absent" and not key:
-            answer["note"] = (
-                f"only documents with {corpus.config.passages} {corpus.config.shingle.noun}s of it in a row were "
-                "compared: name the key of a document"
-            )
+            units = f"{corpus.config.passages} {corpus.config.shingle.noun}s"
+            answer["note"] = f"only documents with {units} of it in a row were compared: name a key"
         return fitted({**answer, "differences": rows}, "differences", max_bytes)
 
     def compare(self, a: DocumentKey, b: DocumentKey, max_bytes: MostBytes = 4_000) -> str:

@@ -124,8 +124,8 @@ def place_words(text: str) -> tuple[list[str], WordPlaces]:
     """Return the words of the normal form of a text, and the place of each in the text.
 
     A place reaches from the first to the last character of the word and its marks, with those between
-    that the normal form leaves out. If one character makes several words, such as the fraction in "½", they have the
-    same place. Raises DocumentError for NUL and lone surrogates.
+    that the normal form leaves out. If one character makes several words, such as the fraction in "½",
+    they have the same place. Raises DocumentError for NUL and lone surrogates.
     """
     body, table = concatenate([to_bytes(text)]), tables()
     character_of = np.cumsum(body.data & 0xC0 != 0x80) - 1
