@@ -178,7 +178,7 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         try:
             with connection.transaction():
                 if cancellation.of_worker() is not None:
-                    connection.execute(statements.STEADY_PLANS, prepare=True)
+                    connection.execute(statements.STEADY_PLANS)
                 yield connection
         finally:
             if connections.is_idle(connection):
