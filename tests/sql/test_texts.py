@@ -55,7 +55,7 @@ SIGNED = [
 NOT_ALONE = re.compile(r"(?<![\u1100-\u11ff])[\u1161-\u11ff]+|[\u3130-\u318f\uffa0-\uffdc]|²")
 """Letters of Hangul outside a syllable, and digits that stand apart only after three letters.
 
-Such a character depends on those before it, and the places of its word may have these, too.
+The place of a word with such a character may have the characters before it, too.
 """
 
 
