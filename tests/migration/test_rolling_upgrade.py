@@ -36,10 +36,15 @@ def test_everything_stored_stays_and_can_be_used(server: Server, release: Releas
         release.call("tests.support.dumps", "fill", stage)
         address = as_role(stage.url, stage.owner)
         stored = rows_and_rights(stage)
+        # Documents of characters get normal forms for their word ids: test_upgrade compares them.
+        corpora = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE unit = 'char'")
+        changed = {f"textsim.{table}_{id_}" for (id_,) in corpora for table in ("document", "word")}
+        assert changed
+        changed |= {"textsim.alembic_version", "textsim.installed", "rights"}
         for _ in range(2):
             ts.install(address)
             upgraded = rows_and_rights(stage)
-            for name in stored.keys() - {"textsim.alembic_version", "textsim.installed", "rights"}:
+            for name in stored.keys() - changed:
                 # A step adds columns at the end.
                 width = max(map(len, stored[name]), default=0)
                 rows = sorted((row[:width] for row in upgraded[name]), key=repr)

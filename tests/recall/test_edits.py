@@ -11,7 +11,7 @@ from rapidfuzz.distance import Levenshtein
 import textsim_db as ts
 from benchmarks.generate import documents, edited
 from tests.support.connections import Connection
-from textsim_db.sketch.edit_thresholds import lowest_similarity, plan_edits
+from textsim_db.sketch.plan_options import lowest_similarity, plan_edits
 from textsim_db.text.shingles import shingles
 from textsim_db.text.tokens import normal_form
 

@@ -17,13 +17,14 @@ FROM (SELECT pg_catalog.current_setting('lock_timeout')) l (before)
 """
 # Each table that a worker reads has an index for it. With these settings the planner uses this index,
 # whatever the statistics say.
+# No SELECT, because SET TRANSACTION may follow.
 STEADY_PLANS: Final[LiteralString] = """
-SELECT pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true),
-    pg_catalog.set_config('enable_seqscan', 'off', true),
-    pg_catalog.set_config('enable_hashjoin', 'off', true),
-    pg_catalog.set_config('enable_mergejoin', 'off', true),
-    -- A forbidden plan that is the only one has a huge cost, and the server would compile it.
-    pg_catalog.set_config('jit', 'off', true)
+SET LOCAL plan_cache_mode = force_custom_plan;
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_hashjoin = off;
+SET LOCAL enable_mergejoin = off;
+-- A forbidden plan that is the only one has a huge cost, and the server would compile it.
+SET LOCAL jit = off
 """
 WITHOUT_TIME_LIMITS: Final[LiteralString] = """
 SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings
