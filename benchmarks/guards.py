@@ -7,6 +7,11 @@ keep the two texts apart. For each set the benchmark says which share the guard 
 which share the guard content does. A pair that a guard should keep apart and does not is merged if it
 is similar enough; a pair that should stay together and does not is split by mistake.
 
+A guard counts words of negation, so it cannot see an opposite: "refused" for "agreed". A set whose
+negations were removed by hand has a second row without the pairs of opposites. A pair is one if a word
+that only one of its texts has is in benchmarks/opposites.tsv, or is a word of the other text with a
+prefix, as in "unlucky".
+
 benchmarks/questions.tsv has questions of a cache, of our own: pairs that may share an answer, and pairs
 that must not. Of each, it says how many match, and are merged with guards.
 """
@@ -14,6 +19,7 @@ that must not. Of each, it says how many match, and are merged with guards.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +32,10 @@ from textsim_db.text.tokens import words
 
 PAIRS = ROOT.parent / "shared" / "data" / "guards" / "pairs.jsonl.gz"
 QUESTIONS = ROOT / "benchmarks" / "questions.tsv"
+OPPOSITES = ROOT / "benchmarks" / "opposites.tsv"
+PREFIXES = ("un", "in", "im", "ir", "il", "dis", "mis", "mal", "non")
+BY_HAND = "negation removed "
+"""Begins the names of the sets whose negations were removed by hand; a language follows."""
 SHINGLE, THRESHOLD = "word:1", 0.5
 """Few questions that may share an answer match with longer shingles."""
 CACHES = {
@@ -40,12 +50,39 @@ def are_apart(a: str, b: str, guards: Sequence[str]) -> bool:
     return bool(elements_apart(words(a), words(b), GuardRules(tuple(guards))))
 
 
+def opposites(language: str) -> list[str]:
+    """Return the patterns of a language for words that say the opposite of another word."""
+    lines = (line.split("\t") for line in OPPOSITES.read_text("utf-8").splitlines())
+    return [pattern for of, listed in lines if of == language for pattern in listed.split()]
+
+
+def is_by_opposites(a: str, b: str, patterns: Sequence[str]) -> bool:
+    """Say whether a word of one text only is an opposite."""
+    differing = set(words(a)) ^ set(words(b))
+    prefixed = {prefix + word for prefix in PREFIXES for word in differing}
+    return bool(differing & prefixed) or any(
+        fnmatchcase(word, pattern) for word in differing for pattern in patterns
+    )
+
+
+def sets_of(pairs: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the pairs of each set, and of some sets those without opposites."""
+    sets: dict[str, list[dict[str, Any]]] = {}
+    for name in dict.fromkeys(pair["set"] for pair in pairs):
+        sets[name] = [pair for pair in pairs if pair["set"] == name]
+        if name.startswith(BY_HAND):
+            patterns = opposites(name.removeprefix(BY_HAND))
+            sets[f"{name}, no opposites"] = [
+                pair for pair in sets[name] if not is_by_opposites(pair["a"], pair["b"], patterns)
+            ]
+    return sets
+
+
 def measure_sets(pairs: list[dict[str, Any]]) -> tuple[Figures, Table]:
     """Return the shares of each set, and their table."""
     figures: Figures = {}
     rows = [["pairs", "number", "should be", "guard", "kept apart by it", "by `content`"]]
-    for name in dict.fromkeys(pair["set"] for pair in pairs):
-        chosen = [pair for pair in pairs if pair["set"] == name]
+    for name, chosen in sets_of(pairs).items():
         guard, apart = chosen[0]["guard"], chosen[0]["apart"]
         shares = [
             sum(are_apart(pair["a"], pair["b"], [kind]) for pair in chosen) / len(chosen)

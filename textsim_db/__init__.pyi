@@ -43,7 +43,7 @@ from textsim_db.settings.corpus_settings import (
     CorpusSettings as CorpusSettings,
 )
 from textsim_db.settings.named_values import Linkage as Linkage, Mode as Mode
-from textsim_db.sketch.cost_of_bands import Option as Option, plan as plan
+from textsim_db.sketch.plan_options import Option as Option, plan as plan
 from textsim_db.sync.worker import Worker as Worker
 from textsim_db.sync.worker_state import WorkReport as WorkReport
 from textsim_db.text.languages import (

@@ -10,13 +10,13 @@ RETURN 3;
 -- raises it. The guards of stored documents are those of the lists of their time, and equal guards decide merges.
 CREATE OR REPLACE FUNCTION textsim._guard_lists() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 2;
+RETURN 3;
 
--- The version of the lists by which the guards of a corpus were computed; the first one did not record it.
+-- The version of the lists by which the guards of a corpus were computed; the first one did not record it. NULL if the
+-- corpus has no such guards: then older clients go on when a later version changes the lists.
 CREATE OR REPLACE FUNCTION textsim._guard_lists_of(c textsim.corpus) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN c.guards <@ '{words}' THEN textsim._guard_lists()
-    ELSE coalesce((c.created_with ->> 'guard_lists')::integer, 1) END;
+RETURN CASE WHEN NOT c.guards <@ '{words}' THEN coalesce((c.created_with ->> 'guard_lists')::integer, 1) END;
 
 -- The part of a corpus that these functions compute in another way than it was built; NULL if there is none.
 CREATE OR REPLACE FUNCTION textsim._other_build(c textsim.corpus) RETURNS text

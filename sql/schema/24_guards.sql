@@ -7,30 +7,31 @@
 CREATE OR REPLACE FUNCTION textsim._negations() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN
-    'aint|aldri|aldrig|arent|asla|aucun|aucune|belum|bez|bukan|bukanlah|cannot|cant|chưa|chẳng|chớ|couldnt|'
-    'değil|didnt|doesnt|dont|ei|eivät|ej|emme|ette|fără|geen|guère|hadnt|hasnt|havent|hayir|hiç|ikke|ikkje|'
-    'ilman|inga|ingen|ingenting|inget|inte|isnt|jamais|jamás|jangan|kein|keine|keinem|keinen|keiner|keinerlei|'
-    'keines|keinesfalls|keineswegs|không|mustnt|nada|nadie|ne|neanche|nebyl|nebyla|nebylo|neednt|nei|nein|'
-    'neither|nej|nejsem|nejsou|nem|nema|nemaju|nemmeno|nemá|nemám|nenhum|nenhuma|není|neppure|nergens|nessun|'
-    'nessuna|nessuno|never|neće|nic|nicht|nichts|nici|nicio|niciodată|niciun|nie|niemals|niemand|niemandem|'
-    'niemanden|niente|niet|niets|nigdy|nije|nikad|nikada|nikdo|nikdy|niko|niks|nikt|nimeni|nimic|nincs|'
-    'nincsenek|ninguna|ninguno|ninguém|ningún|nirgends|nirgendwo|nirgendwohin|nisam|nisu|nitko|nič|ništa|no|'
-    'nobody|non|none|nooit|nope|nor|not|nothing|nowhere|nu|nulla|nunca|não|nélkül|ohne|olmadan|pas|rien|sans|'
-    'sehol|sem|senza|shouldnt|sin|soha|sohasem|tampoco|tanpa|tidak|tidaklah|uden|utan|uten|wasnt|weder|werent|'
-    'without|wont|wouldnt|yok|zonder|älkää|älä|đừng|żaden|żadna|żadne|żadnych|žiadny|žádná|žádné|žádný|δε|δεν|'
-    'καμία|κανένα|κανένασ|μη|μην|ούτε|ποτέ|τίποτα|χωρίσ|όχι|без|жодного|не|нельзя|нема|немає|нет|нету|ни|'
-    'никада|никаких|никакой|никога|никогда|никой|никто|никъде|нису|ничего|ништа|нищо|није|няма|нямало|нямам|'
-    'нямаме|нямат|нямате|нямах|нямаш|нямаше|ні|ніколи|ніхто|нічого|אין|אינה|אינו|אינם|בלי|לא|ללא|بدون|بغير|'
-    'بلا|دون|غير|لا|لم|لن|ليس|ليست|ليسوا|مت|نبايد|نبود|ندارد|ندارند|نشد|نشده|نكرد|نكرده|نميتوان|نميشود|نميكند|'
-    'نه|نيست|نيستند|نہ|نہيں|هيچ|नही|नहीं|ना|बिना|मत|নয়|না|নাই|নেই|ບໍ່|不|勿|无|未|沒|没|無|非|마세요|마십시오|못|못하는|못하다|못한|'
-    '못한다|못할|못합니다|못해|못했다|못했습니다|아니|아니다|아니라|아니에요|아니요|아닌|아닙니다|안';
+    'aint|aldri|aldrig|arent|asla|aucun|aucune|aucunement|belum|bez|bukan|bukanlah|cannot|cant|chưa|chẳng|chớ|'
+    'couldnt|değil|didnt|doesnt|dont|ei|eivät|ej|emme|ette|fără|geen|guère|hadnt|hardly|hasnt|havent|hayir|hiç|'
+    'ikke|ikkje|ilman|inga|ingen|ingenting|inget|inte|isnt|jamais|jamás|jangan|kaum|kein|keine|keinem|keinen|'
+    'keiner|keinerlei|keines|keinesfalls|keineswegs|keins|không|mightnt|mitnichten|mustnt|nada|nadie|ne|neanche|'
+    'nebyl|nebyla|nebylo|neednt|nei|nein|neither|nej|nejsem|nejsou|nem|nema|nemaju|nemmeno|nemá|nemám|nenhum|'
+    'nenhuma|není|neppure|nergens|nessun|nessuna|nessuno|never|neće|nic|nicht|nichts|nici|nicio|niciodată|niciun|'
+    'nie|niemals|niemand|niemandem|niemanden|niemandes|niente|niet|niets|nigdy|nije|nikad|nikada|nikdo|nikdy|'
+    'niko|niks|nikt|nimeni|nimic|nimmer|nincs|nincsenek|ninguna|ninguno|ninguém|ningún|nirgends|nirgendwo|'
+    'nirgendwoher|nirgendwohin|nisam|nisu|nitko|nič|ništa|no|nobody|non|none|nooit|nope|nor|not|nothing|nowhere|'
+    'nu|nulla|nullement|nunca|não|nélkül|ohne|olmadan|oughtnt|pas|rien|sans|scarcely|sehol|sem|senza|shant|'
+    'shouldnt|sin|soha|sohasem|tampoco|tanpa|tidak|tidaklah|uden|utan|uten|wasnt|weder|werent|without|wont|'
+    'wouldnt|yok|zonder|älkää|älä|đừng|żaden|żadna|żadne|żadnych|žiadny|žádná|žádné|žádný|δε|δεν|καμία|κανένα|'
+    'κανένασ|μη|μην|ούτε|ποτέ|τίποτα|χωρίσ|όχι|без|жодного|не|нельзя|нема|немає|нет|нету|ни|никада|никаких|'
+    'никакой|никога|никогда|никой|никто|никъде|нису|ничего|ништа|нищо|није|няма|нямало|нямам|нямаме|нямат|нямате|'
+    'нямах|нямаш|нямаше|ні|ніколи|ніхто|нічого|אין|אינה|אינו|אינם|בלי|לא|ללא|بدون|بغير|بلا|دون|غير|لا|لم|لن|ليس|'
+    'ليست|ليسوا|مت|نبايد|نبود|ندارد|ندارند|نشد|نشده|نكرد|نكرده|نميتوان|نميشود|نميكند|نه|نيست|نيستند|نہ|نہيں|هيچ|'
+    'नही|नहीं|ना|बिना|मत|নয়|না|নাই|নেই|ບໍ່|不|勿|无|未|沒|没|無|非|마세요|마십시오|못|못하는|못하다|못한|못한다|못할|못합니다|못해|못했다|못했습니다|아니|'
+    '아니다|아니라|아니에요|아니요|아닌|아닙니다|안';
 
 -- The negations of several words. None of their words is one of the words above.
 CREATE OR REPLACE FUNCTION textsim._negation_phrases() RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN
     'ain t|aren t|can t|couldn t|daren t|didn t|doesn t|don t|hadn t|hasn t|haven t|isn t|mayn t|mightn t|'
-    'mustn t|n t|needn t|nulle part|oughtn t|personne n|shan t|shouldn t|w o|wasn t|weren t|won t|wouldn t|'
+    'mustn t|n t|needn t|nul n|nulle part|oughtn t|personne n|shan t|shouldn t|w o|wasn t|weren t|won t|wouldn t|'
     'ไ ม่|ず に|せ ず|な い|な か っ|な く|ま せ ん';
 
 -- How many negations a normal form has. To look words up in a constant list is twenty times as fast as to search for
@@ -42,7 +43,9 @@ DECLARE
     may_negate boolean := NOT is_ascii AND form COLLATE "C" ~ '[않없]';
     negations bigint;
     doubled text;
-    inside text := ' %s (?=(?: (?!(?:aucun|aucune|guère|jamais|pas|personne|plus|qu|que|rien) )[^ ]+ ){1,3} (?:%s) )';
+    after_n text := 'cessé|ni|nul|nulle|osé|personne|plus|point|pu|su';
+    inside text := ' %s (?=(?: (?!(?:' || after_n || '|aucun|aucune|autre|autres|guère|jamais|mieux|moins|pas|qu|que|rien) )'
+        '[^ ]+ ){1,3} (?:%s) )';
 BEGIN
     SELECT count(*) INTO negations FROM unnest(string_to_array(form, ' ')) w (word)
     WHERE w.word COLLATE "C" = ANY (string_to_array(textsim._negations(), '|'))
@@ -55,9 +58,9 @@ BEGIN
                 ' (?:' || replace(textsim._negation_phrases(), ' ', '  ') || ') ', 'g'));
     END IF;
     IF doubled ~ ' ne? ' THEN
-        -- French: n' negates with plus or personne after a verb, and ne with que means only.
+        -- French: n' negates with plus or pu after a verb, for example, and ne with que means only.
         negations := negations
-            + (SELECT count(*) FROM regexp_matches(doubled, format(inside, 'n', 'plus|personne'), 'g'))
+            + (SELECT count(*) FROM regexp_matches(doubled, format(inside, 'n', after_n), 'g'))
             - (SELECT count(*) FROM regexp_matches(doubled, format(inside, 'ne', 'qu|que'), 'g'));
     END IF;
     RETURN negations;

@@ -17,10 +17,9 @@ from tests.support.document_rows import grams
 from textsim_db.cluster import spanning_forest, split_large_buckets
 from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.compare import brute_force, packed_pairs
-from textsim_db.compare.jaccard import Rows, jaccard_pairs
 from textsim_db.compare.match_rule import Criterion
-from textsim_db.compare.pair_values import values_of_pairs
-from textsim_db.db import binary_format, binary_rows
+from textsim_db.compare.pair_values import Rows, jaccard_pairs, values_of_pairs
+from textsim_db.db import binary_format
 from textsim_db.measures import by_name, edits
 from textsim_db.measures.alignments import alignment
 from textsim_db.measures.by_name import JACCARD
@@ -28,7 +27,8 @@ from textsim_db.read import stored_documents
 from textsim_db.sketch.ragged import Ragged, of_rows
 from textsim_db.text.storable import MAX_KEY_BYTES
 from textsim_db.text.utf8 import Tokens
-from textsim_db.write.band_rows import changed_rows
+from textsim_db.write import copy_rows
+from textsim_db.write.copy_rows import changed_rows
 
 
 def check_documents(
@@ -183,13 +183,13 @@ def check_measures(rng: random.Random, rows: Rows) -> None:
 
 def check_arrays(arrays: list[bytes]) -> None:
     """Assert that malformed arrays are never read past their end, and good arrays are read exactly."""
-    small_values, offsets = binary_rows.load_int2_arrays(arrays)
+    small_values, offsets = binary_format.load_int2_arrays(arrays)
     assert offsets[-1] == len(small_values)
     for data, (start, end) in zip(arrays, pairwise(offsets.tolist()), strict=True):
         assert end - start == max(0, len(data) - 20) // 6
         expected = [struct.unpack_from(">h", data, 24 + 6 * k)[0] for k in range(end - start)]
         assert small_values[start:end].tolist() == expected
-    values, offsets = binary_rows.load_int4_arrays(arrays)
+    values, offsets = binary_format.load_int4_arrays(arrays)
     assert offsets[0] == 0
     assert offsets[-1] == len(values)
     for data, (start, end) in zip(arrays, pairwise(offsets.tolist()), strict=True):
@@ -213,7 +213,7 @@ def check_band_rows(rng: random.Random) -> None:
         del counts[_unpacked(value)]
     counts.update(map(_unpacked, added.tolist()))
     assert counts == counts_after
-    data = binary_rows.copy_bands(_packed(rows)).tobytes()
+    data = copy_rows.copy_bands(_packed(rows)).tobytes()
     in_order = sorted(rows, key=_pack)
     assert data == b"".join(struct.pack(">hiiii", 2, 4, b, 4, i) for b, i in in_order)
 
@@ -244,15 +244,20 @@ def check_rows(
     sources = np.full(len(chosen), -1 if source is None else source)
     scopes = rng.choice((None, [rng.choice((b"", b"tenant")) for _ in chosen]))
     expiries = rng.choice((None, [rng.choice((b"", rng.randbytes(8))) for _ in chosen]))
-    identities = binary_rows.Identities(ids, keys, sources, languages, scopes, expiries)
+    columns = [
+        copy_rows.column(values, len(chosen)) for values in (keys, languages, scopes, expiries)
+    ]
+    identities = copy_rows.Identities(
+        ids, columns[0], sources, *columns[1:3], scopes is not None, columns[3]
+    )
     fingerprints = rng.choice((None, Ragged(numbers, tokens.word_offsets)))
     values_of = (*signatures, *(fingerprints or ()))
-    contents = binary_rows.Contents(counts, numbers, tokens.word_offsets, *values_of)
+    contents = copy_rows.Contents(counts, numbers, tokens.word_offsets, *values_of)
     guards = np.array([rng.randrange(-(2**63), 2**63) for _ in range(tokens.documents)], np.int64)
     has_guards = rng.random() < 0.5
     if has_guards:
         contents = contents._replace(guards=guards)
-    data = binary_rows.copy_documents(identities, contents, chosen).tobytes()
+    data = copy_rows.copy_documents(identities, contents, chosen).tobytes()
     at = 0
     for row, i in enumerate(chosen.tolist()):
         (fields,) = struct.unpack_from(">h", data, at)

@@ -90,7 +90,10 @@ def test_each_way_of_an_upgrade(server: Server, release: Release, way: str, tmp_
 @pytest.mark.more
 @each_release
 def test_a_step_with_a_new_recipe_leaves_stored_corpora(server: Server, release: Release) -> None:
-    """SQL refuses them until a rebuild; older clients go on, and no change of a table is lost."""
+    """SQL refuses them until a rebuild; older clients go on, and no change of a table is lost.
+
+    The step also has newer lists of guards, on which a corpus without guards does not depend.
+    """
     with server.database(UTF8) as url, psycopg.connect(url, autocommit=True) as connection:
         release.call("textsim_db", "install", url)
         connection.execute(STORED)
@@ -106,6 +109,41 @@ def test_a_step_with_a_new_recipe_leaves_stored_corpora(server: Server, release:
             news = db.corpus("news")
             assert [match.key for match in news.query("one two three four")] == ["1", "a"]
             assert news.check() == []
+
+
+@pytest.mark.more
+@each_release
+def test_guards_of_a_release_are_computed_anew(server: Server, release: Release) -> None:
+    """A corpus whose lists have changed since is refused by name until a rebuild."""
+    with server.database(UTF8) as url, psycopg.connect(url, autocommit=True) as connection:
+        release.call("textsim_db", "install", url)
+        for name, guards, guard_words in (
+            ("facts", "numbers,negations", ""),
+            ("own", "words", "x"),
+        ):
+            connection.execute(
+                "SELECT textsim.create_corpus(%s, shingle => 'word:1', threshold => 0.5, recall => 1, "
+                "guards => string_to_array(%s, ','), guard_words => string_to_array(%s, ','))",
+                [name, guards, guard_words],
+            )
+            connection.execute("SELECT textsim.add(%s, 'a', 'Er hat Zeit in Raum 26')", [name])
+            connection.execute(
+                "SELECT textsim.add(%s, 'b', 'Er hat kaum Zeit in Raum 26.')", [name]
+            )
+        ts.install(url)
+        duplicates = "SELECT key FROM textsim.duplicates(%s)"
+        message = "version 1 of the lists of guards"
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match=message) as refused:
+            connection.execute(duplicates, ["facts"])
+        assert refused.value.diag.message_hint == "Run: textsim rebuild facts"
+        with ts.connect(url) as db:
+            with pytest.raises(ts.RecipeError, match=f"{message}.*textsim rebuild facts"):
+                db.corpus("facts")
+            assert connection.execute(duplicates, ["own"]).fetchall() == [("b",)]
+            db.corpus("facts", to_rebuild=True).rebuild()
+            assert db.corpus("facts").check() == []
+        # The lists of the release did not have the word.
+        assert connection.execute(duplicates, ["facts"]).fetchall() == []
 
 
 @pytest.mark.more

@@ -24,7 +24,7 @@ from textsim_db.review.threshold_estimates import (
     suggest,
     verdicts_of,
 )
-from textsim_db.sketch.cost_of_bands import wilson
+from textsim_db.sketch.plan_options import wilson
 
 RUNS = 10
 

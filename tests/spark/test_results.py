@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from functools import partial
 from typing import Any
@@ -13,7 +14,13 @@ from pyspark.sql import (
 )
 
 import textsim_db as ts
-from tests.support.guarded_texts import GUARD_FILLER, GUARD_WORDS, guarded_texts
+from tests.support.connections import Connection
+from tests.support.guarded_texts import (
+    GUARD_FILLER,
+    GUARD_WORDS,
+    guarded_texts,
+    many_guarded_texts,
+)
 from tests.support.random_texts import templated
 from tests.support.rebuilds import stored_rows
 from tests.support.sampling import sample
@@ -39,6 +46,14 @@ GUARDS: list[dict[str, Any]] = [
     {"threshold": 0.6, "shingle": "word:1", "guards": ["numbers", "content"]}
     | {"guard_fillers": [GUARD_FILLER]},
 ]
+EVERY_GUARD: dict[str, Any] = {
+    "threshold": 0.6,
+    "shingle": "word:1",
+    "guards": ["numbers", "negations", "words", "content"],
+    "guard_words": GUARD_WORDS,
+    "guard_fillers": [GUARD_FILLER],
+}
+DOCUMENTS = int(os.environ.get("TEXTSIM_TEST_DOCUMENTS", "100"))
 
 
 @pytest.fixture(scope="module")
@@ -92,20 +107,45 @@ def test_siblings_are_pairs_and_in_no_cluster(
         assert duplicates == sorted(corpus.duplicates(linkage=linkage))
 
 
-@pytest.mark.parametrize("settings", sample(GUARDS, 3), ids=str)
-def test_guards_agree(spark: Any, db: ts.Database, rng: random.Random, settings: Any) -> None:
-    documents = [*guarded_texts(rng, 100).items()]
+@pytest.mark.parametrize("settings", sample([*GUARDS, EVERY_GUARD], 3), ids=str)
+def test_guards_agree(
+    spark: Any, db: ts.Database, connection: Connection, rng: random.Random, settings: Any
+) -> None:
+    """A corpus, SQL, Spark and memory have the same guards, pairs, clusters and duplicates."""
+    settings = {"recall": 0.95} | settings  # the default of memory is 1
+    documents = [*many_guarded_texts(rng, DOCUMENTS).items()]
     corpus = db.create_corpus("c", **settings)
     corpus.add_many(documents)
+    assert corpus.check() == []
+    pairs, clusters = sorted(corpus.pairs()), sorted(corpus.clusters())
+    assert len(clusters) > DOCUMENTS // 50
     df = frame(spark, documents)
     found = pair_frames.find_candidates(df, **settings)
-    assert rows(found.pairs()) == sorted(corpus.pairs())
-    assert rows(found.clusters()) == sorted(corpus.clusters())
-    assert rows(found.duplicates()) == sorted(corpus.duplicates())
+    assert rows(found.pairs()) == pairs
+    assert rows(found.clusters()) == clusters
+    duplicates = sorted(corpus.duplicates())
+    assert rows(found.duplicates()) == duplicates
     write(df, db.url, "written", **settings)
     assert db.corpus("written").config == corpus.config
     assert stored_rows(db, "written") == stored_rows(db, "c")
     assert db.corpus("written").check() == []
+    in_memory = [(a, b, value) for a, b, value in ts.pairs(dict(documents), **settings)]
+    assert sorted(in_memory) == [tuple(pair) for pair in pairs]
+    assert sorted(ts.clusters(dict(documents), **settings)) == clusters
+    assert sorted(
+        connection.execute("SELECT key, kept, similarity FROM textsim.duplicates('c')")
+    ) == [tuple(duplicate) for duplicate in duplicates]
+    db.create_corpus("sql", **settings)
+    connection.execute(
+        "SELECT textsim.add('sql', key, text) FROM unnest(%s::text[], %s::text[]) d (key, text)",
+        [*map(list, zip(*documents, strict=True))],
+    )
+    guards = [
+        [(key, guard) for key, _, _, _, guard, *_ in stored_rows(db, name)[0]]
+        for name in ("c", "sql")
+    ]
+    assert guards[0] == guards[1]
+    assert db.corpus("sql").check() == []
 
 
 @pytest.mark.parametrize("recall", sample([1, 0.95], 2))

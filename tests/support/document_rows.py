@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from textsim_db.compare.jaccard import Rows
+from textsim_db.compare.pair_values import Rows
 
 
 def grams(document: Sequence[int], n: int) -> set[tuple[int, ...]]:

@@ -12,6 +12,8 @@ GUARD_WORDS = ("draft", "final")
 GUARD_FILLER = "mail"
 _TEXT = "the bill of may was paid by mail in full not never 4711 4712 1 2 draft final"
 _WORDS = _TEXT.split()
+_LETTERS = str.maketrans("0123456789", "abcdefghij")
+"""A word with a digit is a number, so own words of a group have letters."""
 
 
 def guarded_texts(rng: random.Random, count: int) -> dict[str, str]:
@@ -27,6 +29,16 @@ def guarded_texts(rng: random.Random, count: int) -> dict[str, str]:
         if rng.random() < 0.2:
             rng.shuffle(words)
         texts[f"k{number:03}"] = " ".join(words)
+    return texts
+
+
+def many_guarded_texts(rng: random.Random, count: int) -> dict[str, str]:
+    """Return as many texts in groups of 25; only texts of one group are similar."""
+    texts = {}
+    for group in range(0, count, 25):
+        own = " ".join(f"{letter}{group}" for letter in "wxyz").translate(_LETTERS)
+        for key, text in guarded_texts(rng, min(25, count - group)).items():
+            texts[f"g{group:06}{key}"] = f"{own} {text}"
     return texts
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from textsim_db.db.binary_format import array, dump_array, load_int4_array, load_int8_array
 from textsim_db.sketch.ragged import of_rows
-from textsim_db.write.band_rows import band_rows
+from textsim_db.write.copy_rows import band_rows
 
 EXTREMES = [0, 1, -1, 2**31 - 1, -(2**31), 255, 256, 65536, -256]
 

@@ -15,8 +15,8 @@ from textsim_db import ConfigurationError
 from textsim_db.settings.choose_bands import Bands, choose_bands
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.settings.named_values import Shingle
-from textsim_db.sketch.cost_of_bands import Distribution, options
 from textsim_db.sketch.exact_prefix import shares_enough, smallest_values
+from textsim_db.sketch.plan_options import Distribution, options
 
 
 def test_the_defaults_give_18_bands_of_7_rows() -> None:

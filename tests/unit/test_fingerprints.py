@@ -43,7 +43,6 @@ def settings(length: int, unit: str = "word") -> CorpusConfig:
 def computed(texts: list[str], config: CorpusConfig) -> list[list[int]]:
     """Return the fingerprints of texts, which are the same for all texts at once and text by text."""
     fingerprints = fingerprints_of(tokenize([text.encode() for text in texts]), config)
-    assert fingerprints is not None
     of_each = [fingerprints.of(i).tolist() for i in range(len(texts))]
     shingles = (passage_shingles(tokenize([text.encode()]), config) for text in texts)
     assert of_each == [fingerprints_of_shingles(each, config).tolist() for each in shingles]

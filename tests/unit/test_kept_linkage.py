@@ -13,9 +13,9 @@ from textsim_db.cluster import linkages
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.kept_linkage import keep_representatives
 from textsim_db.cluster.loaded_documents import LoadedDocuments
-from textsim_db.compare.jaccard import Rows
 from textsim_db.compare.match_rule import NOTHING_SEPARATES, Criterion
 from textsim_db.compare.packed_pairs import pack
+from textsim_db.compare.pair_values import Rows
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.settings.named_values import Linkage

@@ -16,7 +16,7 @@ THRESHOLDS: Final = {"threshold", "close", "unique_from", "edge"}
 DECIDES_NOTHING: Final = {
     # Pairs that these functions leave out cannot reach the threshold.
     "compare/brute_force.py:overlaps",
-    "compare/jaccard.py:may_reach",
+    "compare/pair_values.py:may_reach",
     "compare/promising_pairs.py:_is_promising",
     "sketch/exact_prefix.py:_least_overlap",
     "sketch/exact_prefix.py:_needed",
@@ -27,10 +27,12 @@ DECIDES_NOTHING: Final = {
     "write/write_batch.py:write",
     "corpus/arguments.py:_search_threshold",
     "read/find_candidates.py:warn_of_misses",
-    # These estimate, for the choice of bands.
+    # These choose settings.
+    "sketch/edit_thresholds.py:plan_edits",
     "settings/choose_bands.py:choose_bands",
     "settings/choose_bands.py:probability_of",
-    "sketch/cost_of_bands.py:exact_candidates",
+    "sketch/plan_options.py:exact_candidates",
+    "sketch/plan_options.py:plan_edits",
     # An answer to a model shows what differs of similar texts only.
     "mcp/tools.py:_rows",
     # A page of a review shows which matches another threshold would keep.

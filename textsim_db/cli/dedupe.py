@@ -13,11 +13,10 @@ from textsim_db.cli import options
 from textsim_db.cli.declare import with_settings
 from textsim_db.cli.dedupe_reports import check_report
 from textsim_db.cli.dedupe_run import Outputs, Standing, Texts, dedupe_file, show_uncompared
-from textsim_db.cli.document_commands import speed
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.opening import is_file_name
 from textsim_db.cli.output import check_output
-from textsim_db.cli.progress_lines import loading
+from textsim_db.cli.progress_lines import loading, speed
 from textsim_db.errors import InputError, shown
 from textsim_db.files.file_kinds import RECORD_KINDS, FileFormat, Kind, kind_of, kind_of_output
 from textsim_db.results import Refusal

@@ -23,10 +23,10 @@ from textsim_db.cli.dedupe_reports import (
     summary_lines,
     write_clusters,
 )
-from textsim_db.cli.document_commands import add_documents, print_report, speed, without_words_note
+from textsim_db.cli.document_commands import add_documents, print_report, without_words_note
 from textsim_db.cli.messages import Refusals, print_message
 from textsim_db.cli.opening import connect, is_file_name
-from textsim_db.cli.progress_lines import loading
+from textsim_db.cli.progress_lines import loading, speed
 from textsim_db.errors import CorpusNotFound, InputError, shown
 from textsim_db.results import Refusal
 from textsim_db.results.numbers_as_text import count

@@ -16,7 +16,7 @@ from textsim_db.cli.declare import with_settings
 from textsim_db.cli.messages import Refusals, confirm, print_message, print_result
 from textsim_db.cli.opening import connect, open_corpus
 from textsim_db.cli.operations import Call, Operation
-from textsim_db.cli.progress_lines import Measured, loading
+from textsim_db.cli.progress_lines import Measured, loading, speed
 from textsim_db.errors import ConfigurationError, DatabaseError, InputError, shown
 from textsim_db.files.file_kinds import STDIN, FileFormat
 from textsim_db.results import AddReport, Rejected, StoredKey
@@ -64,8 +64,6 @@ class QueryDocuments:
                     yield row
 
 
-_DOCUMENTS_FOR_SPEED = 1000
-"""From this many documents on, the message shows the speed."""
 _SHOWN_TWINS = 20
 
 
@@ -135,11 +133,6 @@ def _summary(report: AddReport, refused: int, seconds: float) -> str:
     if refused:
         counts.append(f"{refused:,} refused")
     return f"{', '.join(counts)}; {seconds:.1f} s{speed(report.received, seconds)}"
-
-
-def speed(documents: int, seconds: float) -> str:
-    """Return the speed as the end of a message; empty for few documents."""
-    return f", {documents / seconds:,.0f} documents/s" if documents >= _DOCUMENTS_FOR_SPEED else ""
 
 
 @with_settings(*SETTINGS)

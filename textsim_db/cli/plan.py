@@ -18,7 +18,7 @@ from textsim_db.settings.corpus_settings import DEFAULTS, CorpusSettings
 
 if TYPE_CHECKING:
     from textsim_db.results import RecallReport
-    from textsim_db.sketch.cost_of_bands import Option
+    from textsim_db.sketch.plan_options import Option
 
 _BANDINGS_AROUND = 3
 """The table shows this many bandings before and after the chosen banding."""
@@ -109,7 +109,7 @@ def plan(
 
 
 def _show_edits(edits: int, characters: int, form: output.Format) -> None:
-    from textsim_db.sketch.edit_thresholds import lowest_similarity, plan_edits
+    from textsim_db.sketch.plan_options import lowest_similarity, plan_edits
 
     choices = plan_edits(edits, characters)
     lengths = sorted({*_SHOWN_LENGTHS, characters})
@@ -145,11 +145,9 @@ class _Plan(NamedTuple):
 def _plan_corpus_to_come(
     settings: options.PartialSettings, words: float, documents: int, background: float
 ) -> _Plan:
-    from textsim_db.sketch import cost_of_bands
+    from textsim_db.sketch import plan_options
 
-    choices = cost_of_bands.plan(
-        **settings, words=words, documents=documents, background=background
-    )
+    choices = plan_options.plan(**settings, words=words, documents=documents, background=background)
     best = next(option for option in choices if option.chosen)
     threshold = settings.get("threshold", DEFAULTS.threshold)
     chosen = {name: settings[name] for name in _CHOOSING if name in settings}
@@ -161,14 +159,14 @@ def _plan_existing_corpus(
     corpus: str, settings: options.PartialSettings, chosen: dict[str, Any], database_url: str | None
 ) -> _Plan:
     from textsim_db.read.measure_recall import measured_options
-    from textsim_db.sketch import cost_of_bands
+    from textsim_db.sketch import plan_options
 
     with connect(database_url) as db:
         opened = db.corpus(corpus)
         threshold, recall, num_hashes = (
             settings.get(name, getattr(opened.config, name)) for name in _CHOOSING
         )
-        cost_of_bands.choose(threshold, recall, num_hashes)  # raises before the long comparison
+        plan_options.choose(threshold, recall, num_hashes)  # raises before the long comparison
         with progress("comparing", "documents") as show:
             report = opened.measure_recall(threshold, progress=show, **chosen)
         if not report.documents:

@@ -212,3 +212,12 @@ class WorkLog:
                 extra={"corpus": corpus, "table": table, **counts(changes, seconds)},
             )
         self._waiting = {}
+
+
+_DOCUMENTS_FOR_SPEED = 1000
+"""From this many documents on, the message shows the speed."""
+
+
+def speed(documents: int, seconds: float) -> str:
+    """Return the speed as the end of a message; empty for few documents."""
+    return f", {documents / seconds:,.0f} documents/s" if documents >= _DOCUMENTS_FOR_SPEED else ""

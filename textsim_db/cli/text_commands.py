@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from textsim_db.cli.document_commands import speed
 from textsim_db.cli.messages import Refusals, print_message, print_object
 from textsim_db.cli.opening import connect, read_one_text
 from textsim_db.cli.output import Format, check_output, console, table, write
 from textsim_db.cli.passage_commands import storable
-from textsim_db.cli.progress_lines import counted
+from textsim_db.cli.progress_lines import counted, speed
 from textsim_db.errors import ConfigurationError, InputError, shown
 from textsim_db.files.file_kinds import FileFormat
 from textsim_db.results.numbers_as_text import count

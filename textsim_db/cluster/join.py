@@ -17,10 +17,9 @@ import numpy as np
 from textsim_db.base.numba_compiler import BoolArray, Int64Array
 from textsim_db.cluster import split_large_buckets
 from textsim_db.cluster.spanning_forest import ComponentsOf, Ids, Links
-from textsim_db.compare.jaccard import Rows
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import is_among, left_of, pack, right_of
-from textsim_db.compare.pair_values import values_of_pairs
+from textsim_db.compare.pair_values import Rows, values_of_pairs
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.ragged import Buckets, Ragged, joined

@@ -16,7 +16,8 @@ from textsim_db.base.numba_compiler import (
     kernel,
 )
 from textsim_db.cluster.spanning_forest import Links
-from textsim_db.compare.jaccard import (
+from textsim_db.compare.match_rule import NOTHING_SEPARATES, Separation, merges
+from textsim_db.compare.pair_values import (
     Rows,
     ShingleSet,
     may_reach,
@@ -24,7 +25,6 @@ from textsim_db.compare.jaccard import (
     shingle_set,
     similarity_with,
 )
-from textsim_db.compare.match_rule import NOTHING_SEPARATES, Separation, merges
 from textsim_db.sketch.exact_prefix import shares_enough
 from textsim_db.sketch.ragged import Buckets
 from textsim_db.text.hashing import (

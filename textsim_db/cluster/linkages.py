@@ -13,8 +13,8 @@ from textsim_db.base.numba_compiler import FloatArray, Int64Array
 from textsim_db.cluster.join import Join
 from textsim_db.cluster.kept_linkage import Kept, keep_linked, keep_representatives
 from textsim_db.cluster.spanning_forest import Forest, Ids, Links, join, joined_links, roots
-from textsim_db.compare.jaccard import take
 from textsim_db.compare.packed_pairs import is_among, pack
+from textsim_db.compare.pair_values import take
 from textsim_db.results import Cluster
 from textsim_db.settings.named_values import Linkage
 from textsim_db.sketch.ragged import Ragged

@@ -10,7 +10,6 @@ from textsim_db.base.numba_compiler import Int32Array, Int64Array
 from textsim_db.cluster.join import CopyClasses, PairsWithRows
 from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.cluster.split_large_buckets import split_large
-from textsim_db.compare.jaccard import Rows, code_points, take
 from textsim_db.compare.packed_pairs import (
     ONLY_ROUND,
     Members,
@@ -20,6 +19,7 @@ from textsim_db.compare.packed_pairs import (
     pack,
     right_of,
 )
+from textsim_db.compare.pair_values import Rows, code_points, take
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch.ragged import Buckets, Parts, Ragged, apart, begins_run

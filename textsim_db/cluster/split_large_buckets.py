@@ -9,7 +9,6 @@ import numpy as np
 
 from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster.spanning_forest import ComponentsOf, Ids, Links, join, roots
-from textsim_db.compare.jaccard import Rows, jaccard_pairs
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import (
     BucketsOfDocuments,
@@ -19,6 +18,7 @@ from textsim_db.compare.packed_pairs import (
     pack,
     right_of,
 )
+from textsim_db.compare.pair_values import Rows, jaccard_pairs
 from textsim_db.compare.promising_pairs import promising_pairs
 
 LARGE_BUCKET = 256

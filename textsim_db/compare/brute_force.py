@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.base.numba_compiler import HashArray, Int32Array, Int64Array, kernel, longest
-from textsim_db.compare.jaccard import Rows, most_shingles, rolling_hashes
+from textsim_db.compare.pair_values import Rows, most_shingles, rolling_hashes
 from textsim_db.sketch.ragged import begins_run
 from textsim_db.text.hashing import SPREAD, HashTable, find, is_taken, number_at, table_of
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.base.numba_compiler import HashArray, Int64Array, inlined_kernel, kernel, longest
-from textsim_db.compare.jaccard import Rows, most_shingles, rolling_hashes, similarity_of
+from textsim_db.compare.pair_values import Rows, most_shingles, rolling_hashes, similarity_of
 from textsim_db.sketch.ragged import begins_run
 
 CHUNK_PAIRS = 200_000

@@ -10,7 +10,6 @@ from typing import Any, LiteralString
 
 from textsim_db.base.progress_bar import showing
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
-from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DuplicateError
 from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
@@ -455,8 +454,7 @@ def _listed_keys(
 
 
 def _records_of_keys(store: Store, keys: list[str]) -> dict[str, int]:
-    statement = store.corpus.statement(statements.RECORDS_OF_KEYS)
-    return dict(read_rows(store.engine, statement, [keys]))
+    return dict(store.read(statements.RECORDS_OF_KEYS, [keys]))
 
 
 def _given_judgement(judgement: Any, place: str) -> judge_pairs.GivenJudgement:
@@ -470,5 +468,5 @@ def _given_judgement(judgement: Any, place: str) -> judge_pairs.GivenJudgement:
 
 
 def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
-    ((value,),) = read_rows(store.engine, store.corpus.statement(statement), parameters)
+    ((value,),) = store.read(statement, parameters)
     return value

@@ -20,12 +20,12 @@ from textsim_db.results import (
 )
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count, check_flag, check_threshold
-from textsim_db.sketch import cost_of_bands
+from textsim_db.sketch import plan_options
 from textsim_db.sync import pending_log
 from textsim_db.text.storable import Scope
 
 if TYPE_CHECKING:
-    from textsim_db.sketch.cost_of_bands import Option
+    from textsim_db.sketch.plan_options import Option
 
 
 class StatisticMethods(CheckedArguments):
@@ -95,7 +95,7 @@ class StatisticMethods(CheckedArguments):
         threshold = self._threshold(threshold)
         recall = self.config.recall if recall is None else recall
         num_hashes = self.config.num_hashes if num_hashes is None else num_hashes
-        cost_of_bands.choose(threshold, recall, num_hashes)  # raises an error before the long work
+        plan_options.choose(threshold, recall, num_hashes)  # raises an error before the long work
         report = self.measure_recall(threshold, sample, seed, scope=scope)
         passages, unit = self.config.passages, self.config.shingle.unit
         return ResultList(

@@ -1,8 +1,9 @@
-"""Makes engines, lends their connections, and translates the driver's errors."""
+"""Makes engines, lends their connections, limits how long they wait, and translates errors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, LiteralString, cast
@@ -12,8 +13,7 @@ from psycopg import errors as pg, sql
 
 from textsim_db.db import cancellation, connections, statements
 from textsim_db.db.addresses import parameters_of, sqlalchemy_url
-from textsim_db.db.connections import errors_of_sqlalchemy, lend
-from textsim_db.db.time_limits import connect_arguments
+from textsim_db.db.connections import ENCODING, errors_of_sqlalchemy, lend
 from textsim_db.errors import ConfigurationError, DatabaseError, DatabaseUnavailable, on_one_line
 
 if TYPE_CHECKING:
@@ -43,6 +43,25 @@ _TROUBLE = (
     pg.ReadOnlySqlTransaction,
     pg.IoError,
 )
+
+# Times after which a silent host counts as lost, in seconds; tcp_user_timeout is in milliseconds. The
+# defaults are minutes or hours.
+_SILENCE = {
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "tcp_user_timeout": "60000",
+}
+
+
+def connect_arguments(application_name: str, given: Container[str]) -> dict[str, str]:
+    """Return the arguments of each connection, without those that the address gives."""
+    arguments = {"fallback_application_name": application_name} | _SILENCE
+    if "PGCONNECT_TIMEOUT" in os.environ:
+        del arguments["connect_timeout"]
+    arguments = {name: value for name, value in arguments.items() if name not in given}
+    # This overrides the address, PGCLIENTENCODING and ALTER ROLE SET.
+    return arguments | {"client_encoding": ENCODING.decode()}
 
 
 def open_engine(address: str, application_name: str = APPLICATION_NAME) -> Engine:
@@ -183,6 +202,13 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         finally:
             if connections.is_idle(connection):
                 connection.isolation_level = before
+
+
+def wait_at_most(connection: Connection, patience: str) -> tuple[str, float | None]:
+    """Shorten how long a transaction waits for a lock; return the old limit, as text and seconds."""
+    row = connection.execute(statements.WAIT_AT_MOST, {"most": patience}).fetchone()
+    assert row is not None
+    return row[0], row[1] or None
 
 
 class LightEngine:

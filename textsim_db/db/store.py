@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, LiteralString, ParamSpec, TypeVar
 
 from psycopg import errors as pg
 
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import MemoryDictionary
-from textsim_db.db.engine import database_errors
+from textsim_db.db.engine import database_errors, read_rows
 from textsim_db.db.retries import OUTDATED
 from textsim_db.errors import CorpusChanged, CorpusNotFound
 
 if TYPE_CHECKING:
+    from psycopg.abc import Params
     from sqlalchemy import Engine
 
     from textsim_db.db.dictionary import Dictionaries, Dictionary
@@ -39,6 +40,18 @@ class Store:
         if self.corpus.config.has_dictionary:
             return self.dictionaries.of(self.corpus.id)
         return MemoryDictionary()
+
+    def read(
+        self,
+        statement: LiteralString,
+        parameters: Params | None = None,
+        *,
+        binary: bool = False,
+        prepare: bool | None = None,
+    ) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement on the tables of the corpus, as read_rows() does."""
+        filled = self.corpus.statement(statement)
+        return read_rows(self.engine, filled, parameters, binary=binary, prepare=prepare)
 
 
 INDEX_PATIENCE = "100ms"

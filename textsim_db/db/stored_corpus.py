@@ -23,12 +23,12 @@ from textsim_db.db.engine import (
     database_errors,
     read_rows,
     transaction,
+    wait_at_most,
 )
 from textsim_db.db.retries import Attempts
-from textsim_db.db.time_limits import wait_at_most
 from textsim_db.errors import ConfigurationError, CorpusExists, CorpusNotFound, RecipeError
 from textsim_db.results import CorpusSummary
-from textsim_db.settings.corpus_settings import NEWER_VERSION, CorpusConfig
+from textsim_db.settings.corpus_settings import GUARD_LISTS, NEWER_VERSION, CorpusConfig
 from textsim_db.settings.named_values import Guard, Shingle
 
 if TYPE_CHECKING:
@@ -145,9 +145,9 @@ def create(engine: Engine, name: str, config: CorpusConfig) -> StoredCorpus:
             connection.execute(statements.INSERT_BOILERPLATE, values)
         for of_passages, common in enumerate((config.common, config.common_of_passages)):
             if common is not None:
-                from textsim_db.db import binary_rows
+                from textsim_db.db.binary_format import array
 
-                lists = binary_rows.common_parameters(common)
+                lists = array(common.values), array(common.classes)
                 connection.execute(statements.INSERT_COMMON, [row[0], bool(of_passages), *lists])
     return StoredCorpus(int(row[0]), name, config, int(row[0]))
 
@@ -325,6 +325,7 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
         "shingle": Shingle(row["unit"], row["shingle_length"]),
         "stop_words_by_language": tuple((code, tuple(words)) for code, words in lists),
         "keep_for": None if microseconds is None else timedelta(microseconds=microseconds),
+        "guard_lists": GUARD_LISTS if row["guard_lists"] is None else row["guard_lists"],
     }
     config = CorpusConfig(**columns)
     config = replace(
@@ -336,9 +337,11 @@ def _corpus(row: dict[str, Any]) -> StoredCorpus:
 def _common(lists: list[bytes] | None) -> CommonValues | None:
     if lists is None:
         return None
-    from textsim_db.db import binary_rows
+    from textsim_db.db.binary_format import load_int2_arrays, load_int8_array
+    from textsim_db.sketch.exact_prefix import common_values
 
-    return binary_rows.load_common(*lists)
+    values, classes = lists
+    return common_values(load_int8_array(values), load_int2_arrays([classes])[0])
 
 
 def check_name(name: str) -> None:

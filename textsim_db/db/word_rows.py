@@ -10,7 +10,7 @@ import numpy as np
 from psycopg import errors as pg
 
 from textsim_db.base.run_ahead import ahead
-from textsim_db.db import binary_format, binary_rows, statements
+from textsim_db.db import binary_format, statements
 from textsim_db.db.engine import Connection, autocommit, read_rows, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.stored_corpus import named
@@ -101,5 +101,5 @@ def _insert_by(connection: Connection, statement: str, words: Tokens) -> Int32Ar
 
 
 def _parameters(words: Tokens) -> list[binary_format.Parameter]:
-    texts = binary_rows.dump_spans(words.normal, words.starts, words.ends)
+    texts = binary_format.dump_spans(words.normal, words.starts, words.ends)
     return [binary_format.array(words.hashes), binary_format.Parameter(texts, binary_format.TEXTS)]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from textsim_db.base.run_ahead import cut
 from textsim_db.cluster.pair_groups import JudgedPairs, groups_judged_same
 from textsim_db.compare.match_rule import Criterion, is_stale
-from textsim_db.db.engine import read_rows, transaction
+from textsim_db.db.engine import transaction
 from textsim_db.db.store import Store
 from textsim_db.dedupe.removal_summary import AnyDocument, Removal, StoredDocument
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound
@@ -151,12 +151,11 @@ def stored_sizes(corpora: Sequence[Corpus], removals: Iterable[Removal]) -> Stor
 
 
 def _read_judged(store: Store, keys: list[str]) -> list[tuple[Any, ...]]:
-    statement = store.corpus.statement(statements.JUDGED_DOCUMENTS)
-    return read_rows(store.engine, statement, [store.corpus.origin, keys])
+    return store.read(statements.JUDGED_DOCUMENTS, [store.corpus.origin, keys])
 
 
 def _read_sizes(store: Store, keys: list[str]) -> list[tuple[Any, ...]]:
-    return read_rows(store.engine, store.corpus.statement(statements.CLUSTER_SIZES), [keys])
+    return store.read(statements.CLUSTER_SIZES, [keys])
 
 
 def store_sizes(

@@ -17,11 +17,10 @@ import numpy.typing as npt
 from textsim_db.base.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel
 from textsim_db.base.run_ahead import ahead
 from textsim_db.cluster.loaded_documents import LoadedDocuments, rows_of
-from textsim_db.compare.jaccard import Rows
+from textsim_db.compare.pair_values import Rows
 from textsim_db.files.records import in_temporary_folder
 from textsim_db.results import AddReport
-from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.sketch.choose_common_shingles import learns
+from textsim_db.settings.corpus_settings import CorpusConfig, learns_common
 from textsim_db.sketch.ragged import Parts, Ragged, merge_parts, offsets_of
 from textsim_db.text.hashing import (
     SPREAD,
@@ -158,7 +157,7 @@ class LoadedTexts:
         """
         # Documents without a scope are read faster.
         documents = (each if each[2:] != (None,) else each[:2] for each in documents)
-        if learns(self.config):
+        if learns_common(self.config):
             self.config, documents = learn_from_first(documents, self.config)
         report = AddReport()
         with closing(ahead(in_batches(documents), self._add)) as batches:

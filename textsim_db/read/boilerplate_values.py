@@ -12,9 +12,9 @@ from textsim_db.cluster import linkages
 from textsim_db.cluster.join import Join
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.db.binary_format import array
-from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.read import statistics_statements as statements
+from textsim_db.read.check_catalog import tracked_threshold
 from textsim_db.read.list_pairs import StoredHost
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import normal_forms
@@ -50,10 +50,9 @@ class Owned(NamedTuple):
 
 
 def read_sample(store: Store) -> SampledDocuments:
-    ((count, size),) = read_rows(store.engine, store.corpus.statement(statements.SIZE_OF_CORPUS))
+    ((count, size),) = store.read(statements.SIZE_OF_CORPUS)
     share = min(1.0, SAMPLE_DOCUMENTS / max(count, 1), SAMPLE_BYTES / max(size, 1))
-    statement = store.corpus.statement(statements.SAMPLE_OF_WORDS)
-    rows = read_rows(store.engine, statement, [100 * share], binary=True)
+    rows = store.read(statements.SAMPLE_OF_WORDS, [100 * share], binary=True)
     return sample_of_rows(store, count, rows)
 
 
@@ -114,7 +113,7 @@ def _labels(store: Store, ids: Int64Array, criterion: Criterion | None) -> Int64
     places = {id_: place for place, id_ in enumerate(ids.tolist())}
     labels = np.full(len(ids), -1, np.int64)
     with snapshot(store.engine) as connection:
-        if connection.execute(statements.IS_TRACKED, [store.corpus.id]).fetchone() == (True,):
+        if tracked_threshold(connection, store.corpus) is not None:
             statement = store.corpus.statement(statements.CLUSTERS_OF_IDS)
             numbers: dict[int, int] = {}
             for id_, cluster in connection.execute(statement, [array(ids.astype(np.int32))]):
@@ -132,5 +131,5 @@ def _labels(store: Store, ids: Int64Array, criterion: Criterion | None) -> Int64
 
 
 def without_words(store: Store) -> tuple[int, list[str]]:
-    ((count, keys),) = read_rows(store.engine, store.corpus.statement(statements.WITHOUT_WORDS))
+    ((count, keys),) = store.read(statements.WITHOUT_WORDS)
     return count, keys

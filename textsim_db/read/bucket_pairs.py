@@ -45,7 +45,7 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
 from textsim_db.read.document_cache import CopyFinder
 from textsim_db.read.snapshot import fetch, fetch_arrays, on_each, with_second
-from textsim_db.sketch.cost_of_bands import BUCKETS
+from textsim_db.sketch.plan_options import BUCKETS
 from textsim_db.sketch.ragged import begins_run, mixed, of_arrays
 
 RANGE_BYTES = 96 * 1024 * 1024

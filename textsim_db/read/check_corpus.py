@@ -22,8 +22,7 @@ import psycopg
 from psycopg import errors as pg, sql
 
 from textsim_db.base.run_ahead import ahead, cut
-from textsim_db.db.binary_format import array
-from textsim_db.db.binary_rows import load_int2_arrays, load_int4_arrays
+from textsim_db.db.binary_format import array, load_int2_arrays, load_int4_arrays
 from textsim_db.db.engine import Connection, autocommit, is_trouble
 from textsim_db.db.statements import WORDS_BY_ID
 from textsim_db.db.store import Store

@@ -18,10 +18,9 @@ import numpy.typing as npt
 
 from textsim_db.base.numba_compiler import Int32Array, Int64Array
 from textsim_db.compare.match_rule import Criterion
-from textsim_db.db.binary_format import array, load_int4_array
-from textsim_db.db.binary_rows import load_int4_arrays
+from textsim_db.db.binary_format import array, load_int4_array, load_int4_arrays
 from textsim_db.db.connections import Cursor
-from textsim_db.db.engine import autocommit, read_rows
+from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.measures.by_name import JACCARD
@@ -36,7 +35,6 @@ from textsim_db.sketch.fingerprints import (
     left_out_runs,
 )
 from textsim_db.sketch.ragged import Buckets, Parts, Ragged, in_parts
-from textsim_db.sketch.sketch_texts import Sketches
 from textsim_db.text.utf8 import Tokens
 
 log = logging.getLogger(__name__)
@@ -93,8 +91,7 @@ def without_common(store: Store, look_up: LookUp, max_documents: int) -> tuple[L
     fingerprints = look_up.buckets.values
     part = None if look_up.parts is None else int(look_up.parts[0])
     parameters = [array(fingerprints), part, max_documents]
-    statement = store.corpus.statement(statements.COMMON_FINGERPRINTS)
-    ((sent,),) = read_rows(store.engine, statement, parameters, binary=True, prepare=True)
+    ((sent,),) = store.read(statements.COMMON_FINGERPRINTS, parameters, binary=True, prepare=True)
     common = load_int4_array(sent)
     rare = np.setdiff1d(fingerprints, common)
     return look_up._replace(buckets=Ragged(rare, np.array([0, len(rare)]))), common
@@ -179,26 +176,6 @@ def read_candidates(
         queries, documents = queries[is_inside], documents[is_inside]
     by_query = np.argsort(queries, kind="stable")
     return CandidateRows(rows, queries[by_query].astype(np.int64), documents[by_query])
-
-
-def count_shared_buckets(
-    store: Store, sketches: Sketches, language: str | None, part: int | None
-) -> list[tuple[str, int]]:
-    """Return the keys of one text's candidates, each with the number of buckets that it shares."""
-    config = store.corpus.config
-    look_up = look_up_of(sketches.buckets, sketches.shingle_counts, config, None)
-    statement = statements.COUNT_SHARED_BUCKETS
-    parameters: list[Any] = [
-        array(look_up.buckets.values),
-        int(look_up.sizes[0]),
-        look_up.threshold,
-    ]
-    if language is not None:
-        statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
-    if part is not None:
-        statement, parameters = statement + statements.OF_PART, [*parameters, part]
-    filled = store.corpus.statement(statement)
-    return read_rows(store.engine, filled, parameters, binary=True, prepare=True)
 
 
 def warn_of_misses(

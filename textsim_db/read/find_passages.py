@@ -18,10 +18,10 @@ import numpy as np
 
 from textsim_db.base.numba_compiler import Int32Array, Int64Array
 from textsim_db.cluster.spanning_forest import Ids
-from textsim_db.compare.jaccard import code_points
+from textsim_db.compare.pair_values import code_points
 from textsim_db.compare.shared_runs import regions_of, shared_runs
 from textsim_db.db.binary_format import Parameter, array, load_int4_array
-from textsim_db.db.engine import Connection, read_rows
+from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, DocumentError, shown
@@ -169,8 +169,7 @@ def _runs_without_fingerprints(store: Store, shingles: PassageShingles) -> Itera
     n = window_of(config.passages or 0).n
     for run in left_out_runs(shingles, config):
         commonness = int(shingles.classes[run.start : run.start + run.shingles].min())
-        statement = store.corpus.statement(statements.ESTIMATE_DOCUMENTS)
-        ((documents,),) = read_rows(store.engine, statement)
+        ((documents,),) = store.read(statements.ESTIMATE_DOCUMENTS)
         # Estimate how many documents have the shingle, from the learned sample.
         estimate = int(2**commonness * max(1.0, documents / SAMPLE_DOCUMENTS))
         yield CommonRun(run.shingles + n - 1, run.start, estimate)
@@ -190,8 +189,9 @@ def _runs_with_fingerprints(
     part = None if parts is None else int(parts[0])
     for run in np.split(places, np.flatnonzero(np.diff(places) > n) + 1):
         start, end = int(run[0]), int(run[-1]) + n
-        statement = store.corpus.statement(statements.COUNT_DOCUMENTS_OF_FINGERPRINT)
-        ((documents,),) = read_rows(store.engine, statement, [int(stored[start]), part])
+        ((documents,),) = store.read(
+            statements.COUNT_DOCUMENTS_OF_FINGERPRINT, [int(stored[start]), part]
+        )
         yield CommonRun(end - start, start, int(documents))
 
 

@@ -199,7 +199,7 @@ def inspect(
 def inspect_keys(store: Store, keys: list[str], threshold: float) -> Inspection:
     """Return what holds a cluster together that is given by the keys of its documents."""
     with snapshot(store.engine) as connection:
-        rows = fetch(connection, store.corpus, statements.IDS_OF_MEMBERS, [keys])
+        rows = fetch(connection, store.corpus, statements.IDS_OF_KEYS, [keys])
         if not rows:
             raise ConfigurationError("the cluster has no document of the corpus")
         group = Group(np.array([id_ for (id_,) in rows], np.int64), threshold)

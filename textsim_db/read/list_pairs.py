@@ -13,9 +13,9 @@ from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.base.run_ahead import ahead
 from textsim_db.cluster.join import Join, PairsWithRows
 from textsim_db.cluster.spanning_forest import Ids
-from textsim_db.compare.jaccard import Rows
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import documents_of, left_of, right_of
+from textsim_db.compare.pair_values import Rows
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus

@@ -11,11 +11,10 @@ import numpy.typing as npt
 
 from textsim_db.base.run_ahead import cut
 from textsim_db.cluster.spanning_forest import Ids
-from textsim_db.compare import jaccard
 from textsim_db.compare.brute_force import BINS, make_index, overlaps
-from textsim_db.compare.jaccard import concatenated
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import count_shared
+from textsim_db.compare.pair_values import concatenated, jaccard_pairs
 from textsim_db.db.binary_format import array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
@@ -26,9 +25,8 @@ from textsim_db.read.snapshot import fetch, snapshot
 from textsim_db.read.stored_documents import DOCUMENTS_AT_ONCE, StoredDocuments, WordNumbers
 from textsim_db.results import Pair, RecallReport
 from textsim_db.settings.named_values import Shingle
-from textsim_db.sketch.cost_of_bands import Distribution, Option, options, wilson
-from textsim_db.sketch.disk_space import count_fingerprints
 from textsim_db.sketch.exact_prefix import share_enough
+from textsim_db.sketch.plan_options import Distribution, Option, count_fingerprints, options, wilson
 from textsim_db.sketch.ragged import in_parts
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.word_places import is_spaceless
@@ -153,7 +151,7 @@ class _SampleComparison:
         order = np.argsort(few, kind="stable")
         few, many = few[order], many[order]
         both = concatenated(self._sample_rows, rows)
-        values = jaccard.jaccard_pairs(both, few, many + len(self._sample.ids))
+        values = jaccard_pairs(both, few, many + len(self._sample.ids))
         accepted = Criterion(JACCARD, self._threshold).accepted(values)
         few, many, values = few[accepted], many[accepted], values[accepted]
         # A pair of two documents of the sample is found from both sides, but counts once.

@@ -18,12 +18,11 @@ import numpy as np
 
 from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.base.run_ahead import ahead, cut
-from textsim_db.compare.jaccard import Rows, concatenated
 from textsim_db.compare.match_rule import Criterion
-from textsim_db.compare.pair_values import values_of_pairs
+from textsim_db.compare.pair_values import Rows, concatenated, values_of_pairs
 from textsim_db.db.binary_format import array
 from textsim_db.db.connections import Cursor
-from textsim_db.db.engine import autocommit, read_rows
+from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DocumentError, DocumentNotFound
@@ -34,7 +33,6 @@ from textsim_db.read.find_candidates import (
     CandidateRows,
     LookUp,
     Numbers,
-    count_shared_buckets,
     find_candidates,
     look_up_of,
     look_up_of_shingles,
@@ -111,8 +109,7 @@ def nearest(
         part,
         count,
     ]
-    statement = store.corpus.statement(statements.NEAREST_CANDIDATES)
-    rows = read_rows(store.engine, statement, limits, binary=True, prepare=True)
+    rows = store.read(statements.NEAREST_CANDIDATES, limits, binary=True, prepare=True)
     candidates = CandidateRows.of_one_query(rows)
     return _matches(store, sketches, candidates, any_similarity, count)[0][:count]
 
@@ -187,7 +184,18 @@ def candidates_of(
 ) -> list[Candidate]:
     """Return the candidates of a text, most shared buckets first."""
     sketches = _sketch_one(store, text, language, part_only(part))
-    shared = count_shared_buckets(store, sketches, language, part)
+    look_up = _look_up(store, sketches)
+    statement = statements.COUNT_SHARED_BUCKETS
+    parameters: list[Any] = [
+        array(look_up.buckets.values),
+        int(look_up.sizes[0]),
+        look_up.threshold,
+    ]
+    if language is not None:
+        statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
+    if part is not None:
+        statement, parameters = statement + statements.OF_PART, [*parameters, part]
+    shared = store.read(statement, parameters, binary=True, prepare=True)
     return sorted((Candidate(*row) for row in shared), key=lambda c: (-c.shared, c.key))
 
 

@@ -54,8 +54,7 @@ def check_nearest(store: Store, scope: str | None) -> None:
     """Raise ConfigurationError if a corpus is not exact, and too large to compare all documents."""
     if store.corpus.config.is_exact:
         return
-    statement = store.corpus.statement(statements.COMPARES_ALL)
-    if not read_rows(store.engine, statement, [scope])[0][0]:
+    if not store.read(statements.COMPARES_ALL, [scope])[0][0]:
         raise ConfigurationError(
             f'corpus "{store.corpus.name}" is not exact: its bands find no documents far below its '
             "threshold, and it has too many documents to compare all with the text; for the nearest, "
@@ -65,7 +64,7 @@ def check_nearest(store: Store, scope: str | None) -> None:
 
 def neighbours(store: Store, key: str, threshold: float | None, most: int | None) -> list[Match]:
     """Return the matches of an indexed document, without itself; raises DocumentNotFound."""
-    if not read_rows(store.engine, store.corpus.statement(statements.HAS_DOCUMENT), [key])[0][0]:
+    if not store.read(statements.HAS_DOCUMENT, [key])[0][0]:
         raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key}"')
     parameters = [store.corpus.name, key, threshold, most]
     return _matches(store, statements.NEIGHBOURS_ON_SERVER, parameters)
@@ -91,8 +90,7 @@ def distinct(
 
 def side_of(store: Store, key: str) -> Side | None:
     """Return a document as explain_sides() takes it, or None if it is long; raises DocumentNotFound."""
-    statement = store.corpus.statement(statements.SIDE_ON_SERVER)
-    rows = read_rows(store.engine, statement, [key, MOST_CHARACTERS])
+    rows = store.read(statements.SIDE_ON_SERVER, [key, MOST_CHARACTERS])
     if not rows:
         raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key}"')
     form, shingles, signature = rows[0]

@@ -349,13 +349,16 @@ DOCUMENTS_OF_KEYS: Final[LiteralString] = f"""
 SELECT {TO_COMPARE} FROM {{document}} d WHERE d.key = ANY (%s){{alive}}
 """
 
+IDS_OF_KEYS: Final[LiteralString] = """
+SELECT d.id FROM {document} d WHERE d.key = ANY (%s::text[]){alive} ORDER BY d.id
+"""
+
 # Members of a cluster, to compare.
 
 MEMBERS_TO_COMPARE: Final[LiteralString] = """
 /* textsim-db: words of members of corpus {id} */
 SELECT id, key, pg_catalog.array_send(word_ids), normal_form FROM {document} WHERE id = ANY (%s)
 """
-IDS_OF_MEMBERS: Final[LiteralString] = "SELECT id FROM {document} WHERE key = ANY (%s)"
 
 # Searches that the server computes.
 

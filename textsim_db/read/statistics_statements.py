@@ -97,9 +97,6 @@ SAMPLE_OF_WORDS: Final[LiteralString] = """
 SELECT id, key, pg_catalog.array_send(word_ids), normal_form FROM {document}
 TABLESAMPLE BERNOULLI (%s) REPEATABLE (1)
 """
-IS_TRACKED: Final[LiteralString] = (
-    "SELECT EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = %s)"
-)
 CLUSTERS_OF_IDS: Final[LiteralString] = """
 /* textsim-db: clusters of documents of corpus {id} */
 SELECT m.document_id, m.cluster FROM textsim.member_{id} m WHERE m.document_id = ANY (%s)

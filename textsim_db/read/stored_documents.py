@@ -11,11 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.base.numba_compiler import ByteArray, Int32Array, Int64Array, inlined_kernel, kernel
-from textsim_db.compare.jaccard import Rows, code_points
-from textsim_db.db.binary_format import dump_array
-from textsim_db.db.binary_rows import load_int4_arrays, load_signatures
+from textsim_db.compare.pair_values import Rows, code_points
+from textsim_db.db.binary_format import dump_array, load_int4_arrays, load_signatures
 from textsim_db.db.dictionary import Dictionary, unknown_word
-from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
@@ -240,12 +238,10 @@ class Traits(NamedTuple):
 
 
 def traits(store: Store, keys: Sequence[str]) -> dict[str, Traits]:
-    statement = store.corpus.statement(statements.TRAITS_OF_KEYS)
-    rows = read_rows(store.engine, statement, [list(keys)])
+    rows = store.read(statements.TRAITS_OF_KEYS, [list(keys)])
     return {key: Traits(*row) for key, *row in rows}
 
 
 def forms(store: Store, keys: Sequence[str]) -> dict[str, str]:
-    statement = store.corpus.statement(statements.DOCUMENTS_OF_KEYS)
-    rows = read_rows(store.engine, statement, [list(keys)], binary=True)
+    rows = store.read(statements.DOCUMENTS_OF_KEYS, [list(keys)], binary=True)
     return dict(zip((row[1] for row in rows), forms_of_rows(store, rows), strict=True))

@@ -15,7 +15,6 @@ from textsim_db.base.run_ahead import cut
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.corpus import Corpus
 from textsim_db.db.binary_format import array
-from textsim_db.db.engine import read_rows
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
 from textsim_db.files.arrow_results import Results
@@ -46,10 +45,9 @@ class RandomMatches(NamedTuple):
 
 def random_matches(store: Store, criterion: Criterion, count: int, seed: int) -> RandomMatches:
     """Return the matches of at most this many random documents; it takes as many look-ups."""
-    ((highest,),) = read_rows(store.engine, store.corpus.statement(statements.HIGHEST_ID))
+    ((highest,),) = store.read(statements.HIGHEST_ID)
     ids = random.Random(seed).sample(range(1, highest + 1), min(count, highest))  # noqa: S311
-    statement = store.corpus.statement(statements.DOCUMENTS_OF_IDS)
-    rows = read_rows(store.engine, statement, [array(np.array(ids, np.int32))], binary=True)
+    rows = store.read(statements.DOCUMENTS_OF_IDS, [array(np.array(ids, np.int32))], binary=True)
     parts = np.array([row[5] for row in rows], np.int64) if store.corpus.config.scoped else None
     matches_of_rows = search.query_forms(store, forms_of_rows(store, rows), criterion, parts)
     pairs = [

@@ -19,7 +19,7 @@ from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import Judgement
 from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs, bins_of
 from textsim_db.settings.named_values import Verdict
-from textsim_db.sketch.cost_of_bands import Z, wilson
+from textsim_db.sketch.plan_options import Z, wilson
 
 FEWEST = 10
 """The judged pairs that a suggestion needs."""

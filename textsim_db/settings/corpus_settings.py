@@ -26,7 +26,7 @@ from textsim_db.settings.named_values import (
 
 RECIPE = 3
 """The version of all steps from text to buckets. A change of any step needs a new version."""
-GUARD_LISTS = 2
+GUARD_LISTS = 3
 """The version of the lists of guards: negations, fillers, units and endings of ordinals."""
 
 NEWER_VERSION = "use a newer version of textsim-db"
@@ -439,6 +439,12 @@ class CorpusConfig(CorpusSettings):
     def learns_boilerplate(self) -> bool:
         """Whether the next rebuild learns the boilerplate."""
         return self.boilerplate is not None and not self.boilerplate_values
+
+
+def learns_common(config: CorpusConfig) -> bool:
+    """Say whether a corpus learns common shingles, which it has not learned yet."""
+    of_shingles = config.is_exact and config.common is None
+    return of_shingles or (config.passages is not None and config.common_of_passages is None)
 
 
 DEFAULTS = CorpusSettings()

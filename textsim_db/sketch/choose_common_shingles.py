@@ -28,12 +28,6 @@ _MOST_CLASS = 15
 """The highest class: textsim._choose() in SQL has four bits for it."""
 
 
-def learns(config: CorpusConfig) -> bool:
-    """Say whether a corpus learns common shingles, which it has not learned yet."""
-    learns_shingles = config.is_exact and config.common is None
-    return learns_shingles or (config.passages is not None and config.common_of_passages is None)
-
-
 def learn_common(samples: Iterable[Tokens], config: CorpusConfig) -> CorpusConfig:
     """Return the configuration with the common shingles of a sample of documents, in parts.
 

@@ -56,13 +56,10 @@ class Units(NamedTuple):
     """The bounds of each document: (documents + 1,)."""
 
 
-def fingerprints_of(tokens: Tokens, config: CorpusConfig) -> Fingerprints | None:
-    """Return the fingerprints of texts; None in a corpus without passages."""
-    if config.passages is None:
-        return None
+def fingerprints_of(tokens: Tokens, config: CorpusConfig) -> Fingerprints:
+    """Return the fingerprints of texts."""
     common = config.common_of_passages or NO_COMMON
-    units = _units_of(tokens, config)
-    return Ragged(*_fingerprints(units, window_of(config.passages), common))
+    return Ragged(*_fingerprints(_units_of(tokens, config), _window(config), common))
 
 
 class PassageShingles(NamedTuple):

@@ -165,8 +165,9 @@ def sketch_tokens(
         counts = np.concatenate([counts for counts, _ in chunks])
         signatures = joined([signatures for _, signatures in chunks])
     buckets = in_parts(buckets_of(signatures, config), parts)
-    fingerprints = fingerprints_of(tokens, config) if needs_fingerprints else None
-    guards = guards_of(tokens, config.guard_rules)
+    has_fingerprints = needs_fingerprints and config.passages is not None
+    fingerprints = fingerprints_of(tokens, config) if has_fingerprints else None
+    guards = guards_of(tokens, config.guard_rules) if config.guards else None
     return Sketches(tokens, counts, signatures, buckets, fingerprints, parts, guards)
 
 

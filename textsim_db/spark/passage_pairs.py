@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from textsim_db.compare.jaccard import code_points
+from textsim_db.compare.pair_values import code_points
 from textsim_db.compare.shared_runs import shared_runs
 from textsim_db.errors import suggest_settings
 from textsim_db.settings.check_values import check_count

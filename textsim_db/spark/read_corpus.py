@@ -103,9 +103,8 @@ def task_of_ranges(
 
 
 def _pages(store: Store, after: int, last: int) -> RecordBatches:
-    statement = store.corpus.statement(PAGE_OF_DOCUMENTS)
     while after < last:
-        rows = read_rows(store.engine, statement, [after, last, PAGE], binary=True)
+        rows = store.read(PAGE_OF_DOCUMENTS, [after, last, PAGE], binary=True)
         if rows:
             yield _batch(store, rows)
         after = last if len(rows) < PAGE else rows[-1][0]

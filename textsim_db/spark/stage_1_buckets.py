@@ -15,8 +15,8 @@ from textsim_db.base.numba_compiler import HashArray, Int64Array
 from textsim_db.errors import DocumentError
 from textsim_db.results import Refusal
 from textsim_db.settings.choose_bands import Bands
-from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS, learn_common, learns
+from textsim_db.settings.corpus_settings import CorpusConfig, learns_common
+from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS, learn_common
 from textsim_db.sketch.exact_prefix import most_of_small
 from textsim_db.sketch.sketch_texts import Sketches, sketch, tokens_without
 from textsim_db.spark.columns import Accepted, accept
@@ -178,7 +178,7 @@ def with_common(documents: DataFrame, config: CorpusConfig) -> CorpusConfig:
     makes buckets small. Without a list, texts with a frequent shingle would be one bucket. With
     passages, the list says which runs are left out.
     """
-    if not learns(config):
+    if not learns_common(config):
         return config
     sample = sample_of(documents).toArrow()
     batches = sample.combine_chunks().to_batches(max_chunksize=5_000)

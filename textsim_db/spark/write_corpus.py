@@ -26,8 +26,12 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, CorpusNotFound, suggest_settings
 from textsim_db.results import AddReport, Refusal
 from textsim_db.settings.check_values import check_count
-from textsim_db.settings.corpus_settings import SETTINGS, CorpusConfig, CorpusSettings
-from textsim_db.sketch.choose_common_shingles import learns
+from textsim_db.settings.corpus_settings import (
+    SETTINGS,
+    CorpusConfig,
+    CorpusSettings,
+    learns_common,
+)
 from textsim_db.spark.columns import FrameColumns, accept
 from textsim_db.spark.packed_rows import record_batch
 from textsim_db.spark.pair_frames import check_keys
@@ -131,7 +135,7 @@ def _target(
 
 def _first_documents(store: Store, documents: DataFrame) -> Iterator[tuple[str, ...]]:
     """Yield documents from which the corpus learns its common shingles, if it learns any."""
-    if learns(store.corpus.config):
+    if learns_common(store.corpus.config):
         scope = ["scope"] if store.corpus.config.scoped else []
         sample = sample_of(documents.dropna(subset=["key", "text", *scope]), *scope)
         yield from map(tuple, sample.toLocalIterator())

@@ -23,11 +23,10 @@ import numpy as np
 from psycopg import errors as pg
 
 from textsim_db.db.binary_format import Parameter, array
-from textsim_db.db.engine import Connection, transaction
+from textsim_db.db.engine import Connection, transaction, wait_at_most
 from textsim_db.db.retries import PASSING, Attempts
 from textsim_db.db.statements import QUEUE_OF_WRITERS
 from textsim_db.db.store import Store
-from textsim_db.db.time_limits import wait_at_most
 from textsim_db.results import ChangeReport, Refusal
 from textsim_db.sync import pending_log, read_source, statements
 from textsim_db.sync.pieces import SOURCE_PATIENCE, Piece, next_page

@@ -13,8 +13,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from textsim_db.db.engine import Connection, read_rows, transaction
-from textsim_db.db.time_limits import wait_at_most
+from textsim_db.db.engine import Connection, read_rows, transaction, wait_at_most
 from textsim_db.results import Failure, Metric, Refusal, ScopeStatus, Status, WorkerState
 from textsim_db.sync import statements
 from textsim_db.sync.worker_state import WorkerSettings
@@ -204,8 +203,7 @@ def set_aside(engine: Engine, entry: LogEntry) -> bool:
 
 
 def status(store: Store) -> Status:
-    statement = store.corpus.statement(statements.STATUS)
-    (row,) = read_rows(store.engine, statement, [store.corpus.name])
+    (row,) = store.read(statements.STATUS, [store.corpus.name])
     return Status(*row)
 
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, LiteralString, NamedTuple
 
 from psycopg import Error, errors as pg, sql
 
-from textsim_db.db.engine import Connection, transaction
+from textsim_db.db.engine import Connection, transaction, wait_at_most
 from textsim_db.db.store import Store
-from textsim_db.db.time_limits import wait_at_most
 from textsim_db.errors import DocumentNotFound
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.read import stored_documents

@@ -15,7 +15,8 @@ from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.read import check_corpus
 from textsim_db.results import ChangeReport, Drift
-from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS, learns
+from textsim_db.settings.corpus_settings import learns_common
+from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
 from textsim_db.sync import pending_log, read_source, sources, statements, upkeep
 from textsim_db.sync.apply_changes import apply_piece, compare_rows, resolve_piece, waiting_pieces
 from textsim_db.sync.cut_pieces import document_keys, sweep_table
@@ -41,7 +42,7 @@ def attach_and_index(
 ) -> ChangeReport:
     """Attach a table and index its rows with a worker for this table only; see Corpus.attach."""
     source_id = sources.attach(store, names, rules)
-    if learns(store.corpus.config) and not store.corpus.config.is_unique:
+    if learns_common(store.corpus.config) and not store.corpus.config.is_unique:
         _learn(store, source_id)
     report = None if progress is None else _WrittenRows(progress).report
     worker = Worker(

@@ -18,8 +18,7 @@ from psycopg.types.json import Jsonb
 
 from textsim_db.db import cancellation
 from textsim_db.db.cancellation import LentConnections
-from textsim_db.db.engine import transaction
-from textsim_db.db.time_limits import wait_at_most
+from textsim_db.db.engine import transaction, wait_at_most
 from textsim_db.errors import DatabaseError
 from textsim_db.sync import statements
 from textsim_db.sync.step_faults import StepFaults

@@ -213,8 +213,7 @@ def _find_id(connection: Connection, store: Store, relation: int) -> int | None:
 
 
 def count_documents(store: Store, source_id: int) -> tuple[int, int]:
-    statement = store.corpus.statement(statements.DOCUMENTS_OF_SOURCE)
-    ((count, without_words),) = read_rows(store.engine, statement, [source_id])
+    ((count, without_words),) = store.read(statements.DOCUMENTS_OF_SOURCE, [source_id])
     return count, without_words
 
 

@@ -25,11 +25,13 @@ from itertools import takewhile
 _WORDS = """
 not no nope never none nor neither nobody nothing nowhere non without cannot cant dont doesnt didnt
 isnt arent wasnt werent wont wouldnt shouldnt couldnt hasnt havent hadnt mustnt neednt aint
-nicht nein kein keine keinen keinem keiner keines keinerlei keinesfalls keineswegs nie niemals nichts
-niemand niemanden niemandem nirgends nirgendwo nirgendwohin ohne weder
+mightnt oughtnt shant hardly scarcely
+nicht nein kein keine keinen keinem keiner keines keins keinerlei keinesfalls keineswegs nie niemals
+nimmer nichts niemand niemanden niemandem niemandes nirgends nirgendwo nirgendwohin nirgendwoher kaum
+ohne weder mitnichten
 niet geen nooit niets niks niemand nergens zonder
 inte nej ingen inget inga aldrig utan ikke ikkje nei ej ei ingenting aldri uten uden
-ne pas jamais rien aucun aucune sans guère
+ne pas jamais rien aucun aucune sans guère aucunement nullement
 nunca nada nadie ningún ninguno ninguna sin jamás tampoco
 não nem sem nenhum nenhuma ninguém jamais
 senza nessun nessuno nessuna niente nulla neppure nemmeno neanche
@@ -63,15 +65,28 @@ NEGATIONS = frozenset(_WORDS.split())
 """Words of negation, as they stand in normal forms."""
 NEGATION_PHRASES = frozenset(
     [f"{word} t" for word in _BEFORE_T.split()]
-    + ["n t", "w o", "personne n", "nulle part"]
+    + ["n t", "w o", "personne n", "nul n", "nulle part"]
     + ["な い", "な く", "な か っ", "ま せ ん", "ず に", "せ ず", "ไ ม่"]
 )
 """Negations of several words: n't, and those of scripts in which each character is a word."""
-AFTER_N = frozenset(["plus", "personne"])
-"""The words with which n' of French negates, after a verb: "il n'est plus malade"."""
+AFTER_N = frozenset(["plus", "personne", "point", "ni", "nul", "nulle", "pu", "su", "osé", "cessé"])
+"""The words with which n' of French negates, after a verb: "il n'est plus malade", "il n'a pu venir"."""
 AFTER_NE = frozenset(["que", "qu"])
 """The words with which "ne" of French does not negate, but means "only": "il ne mange que du pain"."""
-ENDS_OF_NE = AFTER_N | AFTER_NE | {"pas", "jamais", "rien", "aucun", "aucune", "guère"}
+ENDS_OF_NE = AFTER_N | AFTER_NE
+ENDS_OF_NE |= {
+    "pas",
+    "jamais",
+    "rien",
+    "aucun",
+    "aucune",
+    "guère",
+    "mieux",
+    "moins",
+    "autre",
+    "autres",
+}
+"""The first of these words after "ne" says what it means; "que" after "mieux" means "than"."""
 MOST_WORDS_INSIDE = 3
 """How many words stand between "ne" and its end, at most."""
 NEGATION_SYLLABLES = "않없"

@@ -259,8 +259,12 @@ def shift_for(entries: int) -> int:
 @inlined_kernel
 def find(table: HashTable, key_hash: np.uint64) -> np.uint64:
     """Return the slot of the first entry with this hash, or the free slot where it belongs."""
-    slot = (key_hash * np.uint64(table.spread)) >> np.uint64(table.shift)
-    return _probe(table, key_hash, slot)
+    return _probe(table, key_hash, first_slot(table, key_hash))
+
+
+@inlined_kernel
+def first_slot(table: HashTable, key_hash: np.uint64) -> np.uint64:
+    return np.uint64((key_hash * np.uint64(table.spread)) >> np.uint64(table.shift))
 
 
 @inlined_kernel

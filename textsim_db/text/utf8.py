@@ -79,17 +79,15 @@ class Tokens(NamedTuple):
         cuts = np.unique(np.searchsorted(self.normal_offsets[:-1], places)).tolist()
         for first, last in pairwise([0, *cuts, self.documents]):
             if first < last:
-                yield self._slice(first, last)
+                yield self.consecutive(slice(first, last))
 
-    def _slice(self, first: int, last: int) -> Tokens:
-        start, end = self.word_offsets[first], self.word_offsets[last]
-        return Tokens(
-            self.normal,
-            self.normal_offsets[first : last + 1],
-            self.starts[start:end],
-            self.ends[start:end],
-            self.word_offsets[first : last + 1] - start,
-            self.hashes[start:end],
+    def consecutive(self, documents: slice) -> Tokens:
+        """Return consecutive documents; the slice has a start and a stop."""
+        bounds = slice(documents.start, documents.stop + 1)
+        start, end = self.word_offsets[documents.start], self.word_offsets[documents.stop]
+        return self.take(slice(start, end))._replace(
+            normal_offsets=self.normal_offsets[bounds],
+            word_offsets=self.word_offsets[bounds] - start,
         )
 
     def span(self, start: int, end: int) -> str:

@@ -15,13 +15,14 @@ from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.read.statements import IDS_OF_KEYS
 from textsim_db.read.stored_documents import normal_forms
 from textsim_db.sketch.sketch_texts import boilerplate_words, sketch_tokens
 from textsim_db.text.hashing import parts_of_scopes
 from textsim_db.text.tokens import leave_out, tokenize, tokens_of
 from textsim_db.text.utf8 import concatenate
 from textsim_db.write import statements, write_batch
-from textsim_db.write.band_rows import copy_new_rows
+from textsim_db.write.copy_rows import copy_new_rows
 from textsim_db.write.input_batches import BATCH_DOCUMENTS
 from textsim_db.write.prepare_batches import Batch, Stored
 from textsim_db.write.write_batch import NO_SOURCE
@@ -172,7 +173,7 @@ class CorpusCopier:
         """Yield documents of the old corpus as batches of the new corpus, a batch at a time."""
         for start in range(0, len(keys), BATCH_DOCUMENTS):
             batch = keys[start : start + BATCH_DOCUMENTS]
-            rows = cursor.execute(self._old.statement(statements.IDS_OF_KEYS), [batch]).fetchall()
+            rows = cursor.execute(self._old.statement(IDS_OF_KEYS), [batch]).fetchall()
             yield self._read(cursor, np.array([row[0] for row in rows], np.int32)).batch
 
     def _versions(self, cursor: Cursor) -> Versions:

@@ -20,7 +20,6 @@ import numpy as np
 
 from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.cluster.kept_linkage import keep_representatives
-from textsim_db.compare.jaccard import Rows, concatenated, jaccard_pairs
 from textsim_db.compare.match_rule import (
     NOTHING_SEPARATES,
     Separation,
@@ -29,6 +28,7 @@ from textsim_db.compare.match_rule import (
     which_merge,
 )
 from textsim_db.compare.packed_pairs import pack
+from textsim_db.compare.pair_values import Rows, concatenated, jaccard_pairs
 from textsim_db.db.binary_format import array
 from textsim_db.db.connections import Cursor
 from textsim_db.db.store import Store

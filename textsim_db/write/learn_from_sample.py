@@ -24,10 +24,9 @@ from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import CorpusBusy, CorpusChanged
 from textsim_db.read.boilerplate_values import read_sample
-from textsim_db.settings.corpus_settings import CorpusConfig
+from textsim_db.settings.corpus_settings import CorpusConfig, learns_common
 from textsim_db.sketch.choose_common_shingles import (
     learn_common,
-    learns,
 )
 from textsim_db.sketch.sketch_texts import without_boilerplate
 from textsim_db.text.boilerplate import learn_boilerplate
@@ -51,7 +50,7 @@ def learn_from_load(
     corpus learns nothing either.
     """
     corpus = store.corpus
-    if not learns(corpus.config):
+    if not learns_common(corpus.config):
         return None, documents
     try:
         statement = corpus.statement(statements.IS_REPLACEABLE)
@@ -99,7 +98,7 @@ def _rebuilt(store: Store, config: CorpusConfig) -> StoredCorpus | None:
 def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
     """Return the configuration of a rebuild; it learns from the documents of the corpus."""
     config = replace(config, common=None, common_of_passages=None)
-    if not learns(config) and not config.learns_boilerplate:
+    if not learns_common(config) and not config.learns_boilerplate:
         return config
     tokens = read_sample(store).tokens
     if config.boilerplate is not None and config.learns_boilerplate:
@@ -112,4 +111,4 @@ def learn_from_corpus(store: Store, config: CorpusConfig) -> CorpusConfig:
             len(values),
             extra={"corpus": store.corpus.name, "shingles": len(values)},
         )
-    return learn_common([tokens], config) if learns(config) else config
+    return learn_common([tokens], config) if learns_common(config) else config

@@ -31,7 +31,7 @@ import psycopg
 
 from textsim_db.base.numba_compiler import BoolArray, HashArray, kernel
 from textsim_db.base.run_ahead import ahead
-from textsim_db.db.engine import read_rows, transaction
+from textsim_db.db.engine import transaction
 from textsim_db.db.retries import WriterAttempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import build_band_index, drop_band_index
@@ -53,7 +53,7 @@ from textsim_db.write.prepare_batches import (
     slice_of,
     without_words,
 )
-from textsim_db.write.vacuum_loads import VacuumDuringLoad, settle
+from textsim_db.write.vacuum_loads import TABLES, VacuumDuringLoad, settle
 from textsim_db.write.write_batch import Written
 
 log = logging.getLogger(__name__)
@@ -182,11 +182,9 @@ def add_many(
             if progress is not None:
                 progress(report)
         # The documents are vacuumed while the index on their band rows is built.
-        settled = executor.submit(
-            copy_context().run, settle, store, report.added, [statements.VACUUM_DOCUMENTS]
-        )
+        settled = executor.submit(copy_context().run, settle, store, report.added, TABLES[:1])
     settled.result()
-    settle(store, report.added, [statements.VACUUM_BAND_ROWS])
+    settle(store, report.added, TABLES[1:])
     return report
 
 
@@ -223,8 +221,7 @@ def add(
 
 def _kept_out(store: Store, matches: list[Match]) -> Answer:
     """Return the answer for a document that these matches keep out; the rejected ones come first."""
-    statement = store.corpus.statement(statements.REJECTIONS)
-    reasons = dict(read_rows(store.engine, statement, [[match.key for match in matches]]))
+    reasons = dict(store.read(statements.REJECTIONS, [[match.key for match in matches]]))
     ordered = sorted(matches, key=lambda match: match.key not in reasons)
     reason = reasons.get(ordered[0].key)
     return Answer(Outcome.TWIN if reason is None else Outcome.REJECTED, ordered, reason)

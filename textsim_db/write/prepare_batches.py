@@ -228,22 +228,14 @@ def slice_of(batch: Batch, chosen: slice) -> Batch:
     if chosen == slice(0, len(batch.keys)):
         return batch
     sketches, tokens = batch.sketches, batch.sketches.tokens
-    bounds = slice(chosen.start, chosen.stop + 1)
-    offsets = tokens.word_offsets[bounds]
-    words = slice(int(offsets[0]), int(offsets[-1]))
+    words = slice(tokens.word_offsets[chosen.start], tokens.word_offsets[chosen.stop])
     return replace(
         batch,
         keys=batch.keys[chosen],
-        texts=batch.texts._replace(offsets=batch.texts.offsets[bounds]),
+        texts=batch.texts._replace(offsets=batch.texts.offsets[chosen.start : chosen.stop + 1]),
         sketches=replace(
             sketches,
-            tokens=tokens._replace(
-                normal_offsets=tokens.normal_offsets[bounds],
-                starts=tokens.starts[words],
-                ends=tokens.ends[words],
-                word_offsets=offsets - offsets[0],
-                hashes=tokens.hashes[words],
-            ),
+            tokens=tokens.consecutive(chosen),
             shingle_counts=sketches.shingle_counts[chosen],
             signatures=sketches.signatures.consecutive(chosen),
             buckets=sketches.buckets.consecutive(chosen),

@@ -30,11 +30,17 @@ import psycopg
 from psycopg import errors as pg
 
 from textsim_db.db import stored_corpus
-from textsim_db.db.engine import Connection, autocommit, is_lost, read_rows, transaction
+from textsim_db.db.engine import (
+    Connection,
+    autocommit,
+    is_lost,
+    read_rows,
+    transaction,
+    wait_at_most,
+)
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.db.time_limits import wait_at_most
 from textsim_db.errors import (
     ConfigurationError,
     CorpusBusy,
@@ -43,8 +49,8 @@ from textsim_db.errors import (
     TextsimError,
     shown,
 )
+from textsim_db.read.integrity_statements import TRACKED
 from textsim_db.read.list_pairs import Exceptions, twins
-from textsim_db.read.statistics_statements import IS_TRACKED
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
@@ -266,8 +272,7 @@ def is_enough(store: Store, config: CorpusConfig) -> bool:
         return False
     if old.is_unique and not config.is_unique and rejected(store, None):
         return False
-    is_tracked = read_rows(store.engine, IS_TRACKED, [store.corpus.id]) == [(True,)]
-    return old.threshold == config.threshold or not is_tracked
+    return old.threshold == config.threshold or not store.read(TRACKED)
 
 
 def alter(store: Store, config: CorpusConfig) -> None:

@@ -123,8 +123,7 @@ def rejected(store: Store, scope: str | None) -> list[Rejected]:
 
 def rejection_of(store: Store, text: str, scope: str | None) -> str | None:
     """Return why a text like this one was rejected, None if none was."""
-    statement = store.corpus.statement(statements.REJECTION_OF)
-    rows = read_rows(store.engine, statement, [text, scope])
+    rows = store.read(statements.REJECTION_OF, [text, scope])
     return str(rows[0][0]) if rows else None
 
 

@@ -150,27 +150,13 @@ FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id FOR SHARE
 ESTIMATED_DOCUMENTS: Final[LiteralString] = """
 SELECT reltuples FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass({document_name})
 """
-
-
-def _vacuum(table: LiteralString, when: LiteralString, options: LiteralString) -> LiteralString:
-    return f"\n/* textsim-db: vacuum corpus {{id}} {when} a load */ VACUUM ({options}) {table}\n"
-
-
-# No VACUUM during a load cuts the end off a table: the load needs it.
-_DURING: Final = ("during", "SKIP_LOCKED, TRUNCATE false")
-_AFTER: Final = ("after", "ANALYZE, SKIP_LOCKED")
-VACUUM_NEW_DOCUMENTS: Final = _vacuum("{document}", *_DURING)
-VACUUM_NEW_BAND_ROWS: Final = _vacuum("{band}", *_DURING)
-VACUUM_NEW_FINGERPRINTS: Final = _vacuum("{passage}", *_DURING)
-VACUUM_DOCUMENTS: Final = _vacuum("{document}", *_AFTER)
-VACUUM_BAND_ROWS: Final = _vacuum("{band}", *_AFTER)
-VACUUM_FINGERPRINTS: Final = _vacuum("{passage}", *_AFTER)
-ANALYZE: Final[LiteralString] = """
-/* textsim-db: analyze corpus {id} after a load */ ANALYZE (SKIP_LOCKED) {document}, {band}
-"""
-ANALYZE_FINGERPRINTS: Final[LiteralString] = """
-/* textsim-db: analyze corpus {id} after a load */ ANALYZE (SKIP_LOCKED) {passage}
-"""
+# A table follows each of these. No VACUUM during a load cuts the end off a table: the load needs it.
+VACUUM_DURING_LOAD: Final[LiteralString] = """
+/* textsim-db: vacuum corpus {id} during a load */ VACUUM (SKIP_LOCKED, TRUNCATE false) """
+VACUUM_AFTER_LOAD: Final[LiteralString] = """
+/* textsim-db: vacuum corpus {id} after a load */ VACUUM (ANALYZE, SKIP_LOCKED) """
+ANALYZE_AFTER_LOAD: Final[LiteralString] = """
+/* textsim-db: analyze corpus {id} after a load */ ANALYZE (SKIP_LOCKED) """
 
 # Temporary corpora: an advisory lock shows that the process that created one is alive.
 
@@ -221,10 +207,6 @@ SELECT id, key, source_id, pg_catalog.array_send(word_ids), normal_form, languag
     pg_catalog.timestamptz_send(expires_at), forced, cluster_size, pg_catalog.array_send(counted_keys),
     rejected
 FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id
-"""
-IDS_OF_KEYS: Final[LiteralString] = """
-/* textsim-db: rebuild corpus {id}: documents */
-SELECT d.id FROM {document} d WHERE d.key = ANY (%s::text[]){alive} ORDER BY d.id
 """
 STORED_SIGNATURES: Final[LiteralString] = """
 /* textsim-db: rebuild corpus {id}: changed documents */

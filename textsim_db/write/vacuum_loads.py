@@ -17,10 +17,11 @@ from collections.abc import Sequence
 from concurrent.futures import Executor, Future, wait
 from contextlib import suppress
 from contextvars import copy_context
-from typing import LiteralString
+from typing import Final, LiteralString
 
 from textsim_db.db.engine import autocommit, database_errors
 from textsim_db.db.store import Store
+from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import DatabaseError
 from textsim_db.write import statements
 
@@ -34,6 +35,17 @@ ANALYZE_DOCUMENTS = 100
 """ANALYZE follows a load of at least this many documents into a corpus without statistics."""
 DOCUMENTS_BETWEEN = 20_000
 """The documents that a bulk load stores from the beginning of one VACUUM to the next, or more."""
+
+TABLES: Final[tuple[LiteralString, ...]] = ("{document}", "{band}", "{passage}")
+"""The tables of a load."""
+
+
+def _statements(
+    corpus: StoredCorpus, statement: LiteralString, tables: Sequence[LiteralString] = TABLES
+) -> list[str]:
+    """Return a statement for each of the tables that a corpus has."""
+    own = [each for each in tables if each != "{passage}" or corpus.config.passages is not None]
+    return [corpus.statement(statement + each) for each in own]
 
 
 class VacuumDuringLoad:
@@ -68,41 +80,33 @@ class VacuumDuringLoad:
 
     def _vacuum(self) -> None:
         """Mark the new pages of the tables; without success, a later VACUUM does it."""
-        corpus = self._store.corpus
-        tables = [statements.VACUUM_NEW_DOCUMENTS, statements.VACUUM_NEW_BAND_ROWS]
-        if corpus.config.passages is not None:
-            tables.append(statements.VACUUM_NEW_FINGERPRINTS)
         with (
             suppress(DatabaseError),
             database_errors(),
             autocommit(self._store.engine) as connection,
         ):
-            for statement in tables:
+            for statement in _statements(self._store.corpus, statements.VACUUM_DURING_LOAD):
                 if not self._is_over:
-                    connection.execute(corpus.statement(statement))
+                    connection.execute(statement)
 
 
 def settle(
     store: Store,
     added: int,
-    vacuums: Sequence[LiteralString] = (statements.VACUUM_DOCUMENTS, statements.VACUUM_BAND_ROWS),
+    tables: Sequence[LiteralString] = TABLES,
 ) -> None:
     """Vacuum or analyze the tables of a corpus, if the load was large; autovacuum repeats what fails."""
     if added < ANALYZE_DOCUMENTS:
         return
     corpus = store.corpus
-    of_passages = corpus.config.passages is not None and statements.VACUUM_BAND_ROWS in vacuums
     with suppress(DatabaseError), database_errors(), autocommit(store.engine) as connection:
         row = connection.execute(corpus.statement(statements.ESTIMATED_DOCUMENTS)).fetchone()
         estimated = -1 if row is None else row[0]
         if added < LARGE_LOAD:
-            if estimated < 0 and statements.VACUUM_BAND_ROWS in vacuums:
-                connection.execute(corpus.statement(statements.ANALYZE))
-                if of_passages:
-                    connection.execute(corpus.statement(statements.ANALYZE_FINGERPRINTS))
+            if estimated < 0 and tables[-1] == TABLES[-1]:
+                for statement in _statements(corpus, statements.ANALYZE_AFTER_LOAD):
+                    connection.execute(statement)
         elif estimated < added / VACUUM_SHARE:
             log.info("vacuuming corpus %s after a load", corpus.name, extra={"corpus": corpus.name})
-            for vacuum in vacuums:
-                connection.execute(corpus.statement(vacuum))
-            if of_passages:
-                connection.execute(corpus.statement(statements.VACUUM_FINGERPRINTS))
+            for statement in _statements(corpus, statements.VACUUM_AFTER_LOAD, tables):
+                connection.execute(statement)

@@ -11,8 +11,13 @@ import numpy as np
 from psycopg import errors as pg
 
 from textsim_db.base.numba_compiler import BoolArray, Int64Array
-from textsim_db.db import binary_rows
-from textsim_db.db.binary_format import TIMESTAMPTZ, Parameter, array, load_int8_array
+from textsim_db.db.binary_format import (
+    TIMESTAMPTZ,
+    Parameter,
+    array,
+    load_int8_array,
+    load_signatures,
+)
 from textsim_db.db.connections import Cursor
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -22,10 +27,14 @@ from textsim_db.sketch.ragged import in_parts
 from textsim_db.sketch.sketch_texts import buckets_of
 from textsim_db.text.utf8 import Utf8
 from textsim_db.write import statements
-from textsim_db.write.band_rows import (
+from textsim_db.write.copy_rows import (
+    Contents,
+    Identities,
     band_rows,
     changed_rows,
+    column,
     copy_band_rows,
+    copy_document_rows,
     copy_new_rows,
     delete_band_rows,
 )
@@ -283,19 +292,19 @@ def insert(
     attached tables that they come from, or NO_SOURCE.
     """
     sketches, chosen = batch.sketches, numbers.tolist()
-    columns = batch.keys, batch.languages, batch.scopes
     keys, languages, scopes = (
-        None if column is None else [column[i].encode() for i in chosen] for column in columns
+        column(None if values is None else [values[i].encode() for i in chosen], len(chosen))
+        for values in (batch.keys, batch.languages, batch.scopes)
     )
-    expiries = None
-    if batch.expiries is not None:
-        expiries = [batch.expiries[i] or b"" for i in chosen]
-    identities = binary_rows.Identities(ids, keys or [], source_ids, languages, scopes, expiries)
+    given = batch.expiries
+    expiries = column(None if given is None else [given[i] or b"" for i in chosen], len(chosen))
+    is_scoped = batch.scopes is not None
+    identities = Identities(ids, keys, source_ids, languages, scopes, is_scoped, expiries)
     tokens, none = sketches.tokens, np.empty(0, np.int64)
     words = (np.empty(0, np.int32), none, tokens.utf8)
     if batch.word_ids is not None:
         words = (batch.word_ids, tokens.word_offsets, Utf8(tokens.normal, none))
-    contents = binary_rows.Contents(
+    contents = Contents(
         sketches.shingle_counts,
         *words,
         *sketches.signatures,
@@ -303,10 +312,7 @@ def insert(
     )
     if sketches.guards is not None:
         contents = contents._replace(guards=sketches.guards)
-    with cursor.copy(corpus.statement(statements.COPY_DOCUMENTS)) as copy:
-        copy.write(binary_rows.COPY_HEADER)
-        copy.write(binary_rows.copy_documents(identities, contents, numbers).data)
-        copy.write(binary_rows.COPY_TRAILER)
+    copy_document_rows(cursor, corpus, identities, contents, numbers)
     copy_new_rows(cursor, corpus, batch, numbers, ids)
 
 
@@ -385,9 +391,7 @@ def _words_to_store(batch: Batch, i: int) -> tuple[Parameter | None, str | None]
 
 def _stored_band_rows(corpus: StoredCorpus, documents: Sequence[Stored]) -> Int64Array:
     stored = [document.signature for document in documents]
-    signatures = binary_rows.load_signatures(
-        stored, [document.id for document in documents], corpus.config
-    )
+    signatures = load_signatures(stored, [document.id for document in documents], corpus.config)
     parts = np.array([d.part for d in documents], np.int64) if corpus.config.scoped else None
     buckets = in_parts(buckets_of(signatures, corpus.config), parts)
     return band_rows(buckets, _ids(documents))

@@ -15,8 +15,7 @@ import textsim_db as ts
 from tests.support.connections import with_option
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 from textsim_db.db import stored_corpus
-from textsim_db.db.engine import transaction
-from textsim_db.db.time_limits import wait_at_most
+from textsim_db.db.engine import transaction, wait_at_most
 from textsim_db.sync import pieces, read_source
 
 LOCK = "lock_timeout=50ms"

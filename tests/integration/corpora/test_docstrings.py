@@ -57,7 +57,7 @@ PURE_MODULES = [
     "textsim_db.settings.named_values",
     "textsim_db.settings.choose_bands",
     "textsim_db.text.storable",
-    "textsim_db.sketch.cost_of_bands",
+    "textsim_db.sketch.plan_options",
     "textsim_db.text.shingles",
     "textsim_db.text.tokens",
     *(

@@ -17,6 +17,7 @@ from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.guarded_texts import GUARD_FILLER, GUARD_WORDS, guard_of, guarded_texts, merging
 from tests.support.judgements import expected_clusters, random_judgements
+from tests.support.rebuilds import stored_rows
 from tests.support.sampling import sample
 from tests.support.truth import brute_force
 from textsim_db.results import Answer, Outcome
@@ -51,6 +52,27 @@ def test_siblings_match_and_do_not_merge(
     assert [cluster.keys for cluster in corpus.clusters()] == [tuple(sorted(TEXTS))]
     corpus.rebuild(guards="words", guard_words=["Part"])
     assert [cluster.keys for cluster in corpus.clusters()] == [("first", "negated", "other number")]
+
+
+def test_a_rebuild_turns_guards_on_and_off(db: ts.Database, rng: random.Random) -> None:
+    """The corpus then stores what a new corpus stores, and merges what it merges."""
+    documents = guarded_texts(rng, 150)
+    corpus = db.create_corpus("c", threshold=0.6, **BANDS)
+    corpus.add_many(documents)
+    every = ["numbers", "negations", "words", "content"]
+    for guards in (every, ["negations"], [], every[:2], []):
+        settings: dict[str, Any] = {
+            "guards": guards,
+            "guard_words": GUARD_WORDS if "words" in guards else [],
+            "guard_fillers": [GUARD_FILLER] if "content" in guards else [],
+        }
+        corpus.rebuild(**settings)
+        new = db.create_corpus("new", threshold=0.6, **BANDS, **settings)
+        new.add_many(documents)
+        assert stored_rows(db, "c") == stored_rows(db, "new")
+        assert list(corpus.clusters()) == list(new.clusters()) != []
+        assert corpus.check() == []
+        db.drop_corpus("new")
 
 
 def assert_searches_tell_what_differs(corpus: ts.Corpus, connection: Connection) -> None:

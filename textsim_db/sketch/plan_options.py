@@ -1,17 +1,24 @@
-"""The possible bands and rows, with the recall, the candidates and the storage of each."""
+"""The options of a corpus before it is made: bands or an exact corpus, and shingles that find edits.
+
+Each option has its recall or its threshold, and what it costs: candidates and bytes on disk.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, sqrt
+from math import ceil, floor, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
 from textsim_db.errors import ConfigurationError
 from textsim_db.settings.check_values import as_float, check_count, is_number
-from textsim_db.settings.choose_bands import MIN_ROWS, Bands, probability_of
+from textsim_db.settings.choose_bands import (
+    MIN_ROWS,
+    Bands,
+    expected_fingerprints,
+    probability_of,
+)
 from textsim_db.settings.corpus_settings import DEFAULTS, MAX_PASSAGE, MIN_PASSAGE, CorpusSettings
-from textsim_db.sketch.disk_space import WORD_ARRAY, WORD_BYTES, count_fingerprints, storage
 
 MAX_WORDS = 10_000_000
 BUCKETS = 2**32
@@ -20,6 +27,15 @@ Z = 1.959963984540054
 """The quantile of the normal distribution for an interval of 95 %."""
 UNRELATED = 0.1
 """Documents below this similarity share only shingles that many documents have."""
+
+# The layout of the pages of PostgreSQL.
+_PAGE_BYTES = 8168  # bytes of a page of 8 kB without its header
+_LONGEST_ROW = 4080  # bytes; the words of a longer row are stored out of line
+_PAGE_FILL = 0.9  # how full the server packs the pages of a B-tree
+_FINGERPRINT_FILL = 0.95  # how full the pages of the index on fingerprints are made
+_KEY_BYTES = 12  # bytes of an average key
+WORD_ARRAY, WORD_BYTES = 24, 4  # bytes of an array of word ids, and of each id
+_CHARACTERS = 6  # characters of an average word, with the space after it
 
 
 class Option(NamedTuple):
@@ -193,6 +209,39 @@ def _exact_option(
     )
 
 
+def count_fingerprints(words: float, passages: int | None, unit: str = "word") -> int:
+    if passages is None:
+        return 0
+    return round(expected_fingerprints(words * (1 if unit == "word" else _CHARACTERS), passages))
+
+
+def storage(
+    text_bytes: float, signature_bytes: float, band_rows: float, fingerprints: float = 0
+) -> float:
+    """Return the bytes of a document, with its index entries and its share of unused space.
+
+    text_bytes: those of the word ids, or of the normal form in a corpus of characters.
+
+    The layout of a page is described in PostgreSQL's documentation, "Database Physical Storage".
+    """
+    row = 24 + 4 + 4 + 1 + _KEY_BYTES + 3 + text_bytes + (24 + signature_bytes)
+    if fingerprints:
+        row += 24 + 4 * fingerprints
+    row = _aligned(row) + 4
+    # A page holds whole rows only, so on average the space of half a row stays unused.
+    document = _PAGE_BYTES / max(_PAGE_BYTES / row - 0.5, 1) if row <= _LONGEST_ROW else row + 200
+    by_id, by_key = 16 + 4, _aligned(8 + 1 + _KEY_BYTES) + 4
+    # Band rows and fingerprints are two integers with a B-tree on both.
+    heap, entry = 32 + 4, 16 + 4
+    rows = band_rows * (heap + entry / _PAGE_FILL)
+    rows += fingerprints * (heap + entry / _FINGERPRINT_FILL)
+    return document + (by_id + by_key) / _PAGE_FILL + rows
+
+
+def _aligned(size: float) -> float:
+    return -(-size // 8) * 8
+
+
 def choose(threshold: float, recall: float, num_hashes: int) -> Bands | None:
     """Return the banding that create_corpus chooses, None for recall 1; raises ConfigurationError."""
     settings = CorpusSettings(threshold=threshold, recall=recall, num_hashes=num_hashes)
@@ -210,3 +259,71 @@ def wilson(share: float, count: float) -> tuple[float, float]:
     spread = Z * sqrt(share * (1 - share) / count + Z**2 / (4 * count**2))
     scale = 1 + Z**2 / count
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+LENGTHS = range(3, 7)
+"""The lengths of shingles to choose from."""
+MOST_EDITS, LONGEST_TEXT = 100, 1_000_000
+_LOW_THRESHOLD, _LONGEST_SHINGLE = 0.6, 5
+"""A lower threshold makes more candidates and band rows; longer shingles make more band rows."""
+
+
+class EditOption(NamedTuple):
+    """A length of shingles, with the threshold that finds all texts with a number of edits.
+
+    An edit replaces, inserts or removes a character of a normal form. It changes at most n shingles of n
+    characters. So two texts with k edits between them share all shingles of one but k n, and together
+    they have at most k n more: Gravano et al., "Approximate String Joins in a Database (Almost) for
+    Free", VLDB 2001. A text with repeated shingles has fewer, and counts as a shorter text.
+    """
+
+    n: int
+    """The characters in a shingle."""
+    threshold: float
+    """The lowest similarity, rounded down."""
+    least_shingles: int
+    """The distinct shingles that one of the two texts must have."""
+    band_rows: int
+    """The rows in the band table of a text of this length."""
+    storage: int
+    """The bytes of such a text, all indexes included."""
+    chosen: bool = False
+
+
+def lowest_similarity(edits: int, characters: int, n: int) -> float:
+    """Return the lowest similarity of a text to one with a number of edits.
+
+    characters: the length of the text, in which no shingle is repeated.
+
+    >>> lowest_similarity(edits=1, characters=20, n=4)
+    0.6190476190476191
+    """
+    shingles = characters - n + 1
+    return max(0, shingles - edits * n) / max(1, shingles + edits * n)
+
+
+def plan_edits(edits: int, characters: int) -> list[EditOption]:
+    """Return the options for texts of a least length; raises ConfigurationError if there are none."""
+    check_count(edits, "edits", 1, MOST_EDITS)
+    check_count(characters, "characters", 1, LONGEST_TEXT)
+    options = [
+        _option(n, characters, threshold)
+        for n in LENGTHS
+        if (threshold := floor(1000 * lowest_similarity(edits, characters, n)) / 1000) > 0
+    ]
+    if not options:
+        raise ConfigurationError(
+            f"a text of {characters} characters may share no {LENGTHS[0]} characters in a row with one "
+            f"of {edits} edits; expected {2 * LENGTHS[0] * edits} characters or more"
+        )
+    high = [
+        each for each in options if each.threshold >= _LOW_THRESHOLD and each.n <= _LONGEST_SHINGLE
+    ]
+    chosen = high[-1] if high else options[0]
+    return [each._replace(chosen=each is chosen) for each in options]
+
+
+def _option(n: int, characters: int, threshold: float) -> EditOption:
+    shingles = characters - n + 1
+    rows = round(count_rows_of(shingles, threshold))
+    return EditOption(n, threshold, shingles, rows, round(storage(characters, 4 * rows, rows)))
