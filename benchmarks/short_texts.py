@@ -48,8 +48,6 @@ SHINGLES = ("char:4", "char:5")
 TRIGRAMS = "pg_trgm"
 GROUPS = ("one_edit", "two_edits", "short")
 INSERTS = 200
-SAMPLE = 10
-"""The queries of a group that are compared with all strings."""
 WRITES = {
     "load_s": "load, s",
     "processor_us": "load, processor us a string",
@@ -231,7 +229,7 @@ def measure(bench: Bench, strings: Strings, new: Sequence[str], given: Namespace
         loads[method] = load_index(bench, method, strings)
         sides |= {f"{method} at {each}": Side(bench, method, each) for each in THRESHOLDS}
     queries = make_queries(strings, given.queries, random.Random(2))
-    texts = [text for _, text in queries[: SAMPLE * len(GROUPS)]]
+    texts = [text for _, text in queries[: given.sample * len(GROUPS)]]
     similar = similarities(strings, texts, sides.values())
     reads = measure_reads(sides, queries, similar)
     writers = {side.table: side for side in sides.values()}  # one threshold of each index
@@ -245,6 +243,8 @@ def main() -> None:
     """Measure the strings of all files."""
     parser = options(__doc__, strings=100_000, queries=100)
     parser.add_argument("files", nargs="+", type=Path)
+    text = "queries of a group that are compared with all strings (default: 10)"
+    parser.add_argument("--sample", type=int, default=10, help=text)
     corpora = [f"{shingle} at {threshold}" for shingle in SHINGLES for threshold in THRESHOLDS]
     parser.add_argument("--corpora", nargs="*", choices=corpora, default=corpora)
     parser.add_argument("--indexes", nargs="*", choices=["gin", "gist"], default=["gin", "gist"])
