@@ -244,11 +244,17 @@ def check_rows(
     sources = np.full(len(chosen), -1 if source is None else source)
     scopes = rng.choice((None, [rng.choice((b"", b"tenant")) for _ in chosen]))
     expiries = rng.choice((None, [rng.choice((b"", rng.randbytes(8))) for _ in chosen]))
-    columns = [
+    key_column, language_column, scope_column, expiry_column = (
         copy_rows.column(values, len(chosen)) for values in (keys, languages, scopes, expiries)
-    ]
+    )
     identities = copy_rows.Identities(
-        ids, columns[0], sources, *columns[1:3], scopes is not None, columns[3]
+        ids=ids,
+        keys=key_column,
+        source_ids=sources,
+        languages=language_column,
+        scopes=scope_column,
+        is_scoped=scopes is not None,
+        expiries=expiry_column,
     )
     fingerprints = rng.choice((None, Ragged(numbers, tokens.word_offsets)))
     values_of = (*signatures, *(fingerprints or ()))
