@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import string
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -12,6 +14,7 @@ VOCABULARY = 200_000
 EXPONENT = 1.05
 SENTENCE = 15
 _CHUNK = 10_000
+KEYBOARD = string.ascii_lowercase + string.digits + " "
 
 
 @cache
@@ -109,3 +112,12 @@ def pair_of_similarity(
     for place, number in zip(places.tolist(), drawn[words:], strict=True):
         other[place] = vocabulary_[number]
     return " ".join(one), " ".join(other), (shingles - 3 * edits) / (shingles + 3 * edits)
+
+
+def edited(text: str, edits: int, rng: random.Random, letters: str = KEYBOARD) -> str:
+    """Return a text with some characters replaced, inserted or removed."""
+    for _ in range(edits):
+        at = rng.randrange(len(text) + 1)
+        kept = at + rng.choice([0, 1])
+        text = text[:at] + rng.choice(["", *letters]) + text[kept:]
+    return text

@@ -90,8 +90,12 @@ def test_quotations_of_a_file(textsim: Textsim) -> None:
     anywhere = textsim(*command, input="\n".join(lines[:1]))
     assert rows(anywhere)[0]["key"] == "a"
     Path("quotes.csv").write_text(f"text\n{RUN} it\n", encoding="utf-8")
-    table = textsim("quotations", "quotes.csv", "--against", "c", status=1)
+    report = ("--report", "quotes.html")
+    table = textsim("quotations", "quotes.csv", "--against", "c", *report, status=1)
     assert '"it" for "after"' in " ".join(table.stdout.split())
+    assert "<del>it</del> <ins>after</ins>" in Path("quotes.html").read_text(encoding="utf-8")
+    absent = textsim("quote", "c", "these words stand in no document at all", status=1)
+    assert "only documents with 6 words of the quotation in a row are compared" in absent.stderr
 
 
 def test_a_report_spares_the_test_set_and_needs_records(textsim: Textsim) -> None:

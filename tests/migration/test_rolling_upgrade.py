@@ -36,7 +36,7 @@ def test_everything_stored_stays_and_can_be_used(server: Server, release: Releas
         release.call("tests.support.dumps", "fill", stage)
         address = as_role(stage.url, stage.owner)
         stored = rows_and_rights(stage)
-        # Documents of characters get normal forms in place of their word ids: test_upgrade compares these.
+        # Documents of characters get normal forms for their word ids: test_upgrade compares them.
         corpora = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE unit = 'char'")
         changed = {f"textsim.{table}_{id_}" for (id_,) in corpora for table in ("document", "word")}
         assert changed

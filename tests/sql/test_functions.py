@@ -31,7 +31,7 @@ PUBLIC = {
         "group_pairs index_pending judge lock_corpus merge pairs reject remove revoke_all "
         "set_owner shared_passages track twins_of unjudge unmerge untrack update_clusters"
     ),
-    "stable strict": ("status"),
+    "stable strict": ("characters status"),
 }
 """The public functions by their properties. The reference of SQL has their arguments."""
 DEFINERS = {

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
+from typing import Any
 
 import pytest
+from psycopg.errors import FeatureNotSupported, InvalidParameterValue
 
 import textsim_db as ts
 from tests.support import reference
@@ -13,7 +16,8 @@ from tests.support.parity import create_corpora, differences
 from tests.support.random_texts import ALPHABET, JAMO, MARKS, random_text
 from tests.support.real_corpora import records
 from tests.support.sampling import sample
-from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
+from textsim_db.results import Passage
+from textsim_db.sketch.sketch_texts import GOLDEN_TEXT, places_of_words
 from textsim_db.text.tokens import normal_form
 
 
@@ -30,6 +34,70 @@ def test_texts_have_equal_buckets_in_sql_and_python(
         texts = [record["text"][:3000] for record in rng.sample(records(name), 25)]
     corpora = create_corpora(db)
     assert list(differences(connection, corpora, texts)) == [], f"--seed {seed}"
+
+
+SIGNED = [
+    "c++d",
+    "a-5",
+    "--5",
+    "5²",
+    "ab²",
+    "abc²",
+    "½",
+    "C+++",
+    "<\u0338",
+    "bud-\nget",
+    "בְּ",
+    "ﷺ",
+    "A#1",
+    "\u1112\u1161\u11ab",
+]
+NOT_ALONE = re.compile(r"(?<![\u1100-\u11ff])[\u1161-\u11ff]+|[\u3130-\u318f\uffa0-\uffdc]|²")
+"""Letters of Hangul outside a syllable, and digits that stand apart only after three letters.
+
+The place of a word with such a character may have the characters before it, too.
+"""
+
+
+@pytest.mark.parametrize("stop_words", [[], ["a", "b", "5", "ä"]])
+def test_words_have_equal_places_in_sql_and_python(
+    db: ts.Database, connection: Connection, rng: random.Random, stop_words: list[str]
+) -> None:
+    corpus = db.create_corpus("c", stop_words=stop_words)
+    compared = 0
+    for _ in range(300):
+        pieces = (rng.choice([random_text(rng)[:60], *SIGNED]) for _ in range(rng.randrange(1, 9)))
+        text = "".join(
+            (piece if piece in SIGNED else NOT_ALONE.sub(" ", piece))
+            + rng.choice([" ", ", ", "\n"])
+            for piece in pieces
+        )
+        words = len(places_of_words(text, corpus.config)[0])
+        for first in rng.sample(range(words), min(words, 3)):
+            count = rng.randrange(1, words - first + 1)
+            query = "SELECT lower(r), upper(r) FROM textsim.characters('c', %s, %s, %s) r"
+            row = connection.execute(query, (text, first, count)).fetchone()
+            passage = Passage("a", count, 0, first)
+            assert row == corpus.characters(passage, text), ascii((text, first, count))
+            compared += 1
+    assert compared > 300
+    with pytest.raises(
+        InvalidParameterValue, match="the text has 2 words, so it has no 1 words after 2"
+    ):
+        connection.execute("SELECT textsim.characters('c', 'x y', 2, 1)")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"shingle": "char:5"}, {"boilerplate": 0.5}, {"stop_words": "auto"}]
+)
+def test_places_that_only_python_finds(
+    db: ts.Database, connection: Connection, settings: dict[str, Any]
+) -> None:
+    db.create_corpus("c", **settings)
+    with pytest.raises(
+        FeatureNotSupported, match='corpus "c" has shingles of characters, boilerplate'
+    ):
+        connection.execute("SELECT textsim.characters('c', 'x y', 0, 1)")
 
 
 def test_functions_of_texts_handle_empty_and_null_arguments(

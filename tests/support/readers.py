@@ -14,7 +14,7 @@ from tests.support.connections import Connection
 
 NAMES = {"matches": "query", "distinct_of": "distinct"}
 """Methods that have another name than the function."""
-OTHER_KINDS = {"attach", "detach", "merge", "normal_form", "remove"}
+OTHER_KINDS = {"attach", "characters", "detach", "merge", "normal_form", "remove"}
 """Functions that take a relation, a text or one key, and their methods something else."""
 NO_READERS = {"add_unique", "forget", "unmerge", "status", "quote", "regions"}
 """Writers; a function whose columns show ages where the method has times; one of lists of rows."""

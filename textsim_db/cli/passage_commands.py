@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from textsim_db.cli import options
-from textsim_db.cli.dedupe_reports import LINES, check_report
+from textsim_db.cli.dedupe_reports import LINES, WEB_PAGE, check_report
 from textsim_db.cli.messages import Refusals, print_message, print_object, print_result
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, note_unknown_scope
@@ -105,6 +105,7 @@ REGIONS = Operation(
 )
 
 
+_ONLY_RUNS = "without a key, only documents with {} {}s of the quotation in a row are compared"
 _QUOTATION_COLUMNS = ("verdict", "key", "share", "quotation", "document", "kinds")
 
 
@@ -122,6 +123,9 @@ def _show_quotation(call: Call) -> None:
         write(_QUOTATION_COLUMNS, rows or [(*verdict, "", "", "")], call.form)
     if quotation.verdict in ("altered", "absent"):
         note_unknown_scope(call.corpus, call.arguments["scope"])
+        if quotation.verdict == "absent" and call.arguments["key"] is None:
+            config = call.corpus.config
+            print_message(_ONLY_RUNS.format(config.passages, config.shingle.noun))
         raise typer.Exit(1)
 
 
@@ -153,6 +157,7 @@ def quotations(
     against: str,
     key: str | None = None,
     text: str = "text",
+    report: str | None = None,
     form_of_files: FileFormat,
     glob: str = "*",
     scope: str | None = None,
@@ -171,10 +176,12 @@ def quotations(
         against (CORPUS): The corpus of the documents.
         key (COLUMN): Column, or member in JSON, with the key of the document that is quoted. By default
             each quotation is looked for in all documents.
+        report: Write a page for a browser to this file, whose name ends in .html.
         scope: Search the documents of this scope only. A scoped corpus requires it.
 
     Examples:
     - `textsim quotations answers.jsonl --against laws --key document`
+    - `textsim quotations answers.jsonl --against laws --report quotes.html`
     - `textsim quotations answers.csv --against laws --format jsonl > verdicts.jsonl`
 
     """
@@ -184,6 +191,10 @@ def quotations(
     # Without a key, the text stands in for it: keys are read with each text.
     inputs = Inputs(quotations, refusals.add, form_of_files, [key or text], text, glob=glob)
     inputs.check_packages()
+    if report is not None:
+        check_report(report, WEB_PAGE)
+        check_output("--report", report, (("QUOTATIONS", name) for name in inputs.files()))
+    shown_rows: list[tuple[Quotation, str]] = []
     with connect(database_url) as db:
         corpus = db.corpus(against)
 
@@ -195,16 +206,32 @@ def quotations(
                     refusals.add(Refusal(f'quotation "{quoted[:_MOST_SHOWN]}"', str(error)))
                 else:
                     counts[verdict.verdict] += 1
+                    if report is not None:
+                        shown_rows.append((verdict, quoted))
                     yield (*verdict[:3], quoted, _differences_as(verdict, form))
 
         are_printed = form is not Format.TABLE
         rows = counted("verifying", "quotations", verdicts(), inputs, are_printed)
         write(("verdict", "key", "share", "text", "differences"), rows, form)
     named = (f"{counts[name]:,} {name}" for name in ("exact", "pieces", "altered", "absent"))
-    print_message(f"{count(counts.total(), 'quotation')}: {', '.join(named)}")
+    summary = f"{count(counts.total(), 'quotation')}: {', '.join(named)}"
+    if report is not None:
+        _write_page(report, f"quotations of {against}", summary, shown_rows)
+    print_message(summary)
+    if counts["absent"] and key is None:
+        print_message(_ONLY_RUNS.format(corpus.config.passages, corpus.config.shingle.noun))
     refusals.show()
     if refusals.count or counts["altered"] or counts["absent"]:
         raise typer.Exit(1)
+
+
+def _write_page(path: str, title: str, summary: str, verdicts: list[tuple[Quotation, str]]) -> None:
+    from textsim_db.files.records import replacing
+    from textsim_db.review.rendering import render
+
+    rows = [(each.verdict, each.key, text, each.shown_differences()) for each, text in verdicts]
+    with replacing(path) as file:
+        file.write(render("quotations.html", title=title, summary=summary, rows=rows).encode())
 
 
 def _differences_as(quotation: Quotation, form: Format) -> list[dict[str, Any]] | str:

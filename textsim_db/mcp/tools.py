@@ -197,7 +197,14 @@ class CorpusTools:
             {"quotation": own, "document": theirs, "kinds": ", ".join(kinds)}
             for own, theirs, kinds in verdict.shown_differences()
         ]
-        answer = {"verdict": verdict.verdict, "key": verdict.key, "share": verdict.share}
+        answer: JsonObject = {
+            "verdict": verdict.verdict,
+            "key": verdict.key,
+            "share": verdict.share,
+        }
+        if verdict.verdict == "absent" and not key:
+            units = f"{corpus.config.passages} {corpus.config.shingle.noun}s"
+            answer["note"] = f"only documents with {units} of it in a row were compared: name a key"
         return fitted({**answer, "differences": rows}, "differences", max_bytes)
 
     def compare(self, a: DocumentKey, b: DocumentKey, max_bytes: MostBytes = 4_000) -> str:

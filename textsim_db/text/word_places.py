@@ -29,6 +29,8 @@ from textsim_db.text.hashing import (
     number_at,
 )
 from textsim_db.text.nfkc import (
+    IGNORED,
+    MARK,
     SPACELESS,
     Tables,
     find_unstable,
@@ -121,9 +123,9 @@ class WordPlaces(NamedTuple):
 def place_words(text: str) -> tuple[list[str], WordPlaces]:
     """Return the words of the normal form of a text, and the place of each in the text.
 
-    A place reaches from the first to the last character of the word, with those between that the normal
-    form leaves out. If one character makes several words, such as the fraction in "½", they have the
-    same place. Raises DocumentError for NUL and lone surrogates.
+    A place reaches from the first to the last character of the word and its marks, with those between
+    that the normal form leaves out. If one character makes several words, such as the fraction in "½",
+    they have the same place. Raises DocumentError for NUL and lone surrogates.
     """
     body, table = concatenate([to_bytes(text)]), tables()
     character_of = np.cumsum(body.data & 0xC0 != 0x80) - 1
@@ -132,7 +134,14 @@ def place_words(text: str) -> tuple[list[str], WordPlaces]:
         body, firsts, lasts = _normalize_with_places(body.data, table, character_of)
     tokens, places = split_with_places(body, table)
     words = tokens.words(np.arange(len(tokens.starts)))
-    return words, WordPlaces(firsts[places.starts], lasts[places.ends - 1] + 1)
+    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    are_marks = table.kind[points] >= MARK
+    are_others = ~are_marks & (table.traits[points] & IGNORED == 0)
+    others = np.append(np.flatnonzero(are_others), len(points))
+    ends = lasts[places.ends - 1] + 1
+    last_marks = np.maximum.accumulate(np.where(are_marks, np.arange(1, len(points) + 1), 0))
+    marked_ends = last_marks[others[np.searchsorted(others, ends)] - 1]
+    return words, WordPlaces(firsts[places.starts], np.maximum(ends, marked_ends))
 
 
 def _normalize_with_places(
