@@ -258,7 +258,8 @@ def check_rows(
     )
     fingerprints = rng.choice((None, Ragged(numbers, tokens.word_offsets)))
     values_of = (*signatures, *(fingerprints or ()))
-    contents = copy_rows.Contents(counts, numbers, tokens.word_offsets, *values_of)
+    no_forms = tokens.utf8._replace(offsets=np.empty(0, np.int64))
+    contents = copy_rows.Contents(counts, numbers, tokens.word_offsets, no_forms, *values_of)
     guards = np.array([rng.randrange(-(2**63), 2**63) for _ in range(tokens.documents)], np.int64)
     has_guards = rng.random() < 0.5
     if has_guards:
@@ -285,6 +286,7 @@ def check_rows(
             (expiries and expiries[row]) or None,
             struct.pack(">q", guards[i]) if has_guards else None,
             binary_format.dump_array(words),
+            None,  # the normal form, in place of word ids
             binary_format.dump_array(signatures.of(i)),
             fingerprints and binary_format.dump_array(fingerprints.of(i)),
         ]
