@@ -192,13 +192,14 @@ def duplicates(
     )
 
 
-def members(corpus: str) -> TableValuedAlias:
-    """Return the members of the clusters of a tracked corpus.
+def members(corpus: str, key: TextValue | None = None) -> TableValuedAlias:
+    """Return the members of the clusters of a tracked corpus; key: only of the cluster of a document.
 
     The columns are key, cluster, representative, similarity (to the representative) and crowded.
     """
     columns: dict[str, _Type] = {"key": Text, "cluster": BigInteger, "representative": Text}
-    return _table("members", [_text(corpus)], columns | {"similarity": Double, "crowded": Boolean})
+    columns |= {"similarity": Double, "crowded": Boolean}
+    return _table("members", [_text(corpus), _text(key)], columns)
 
 
 def passages(

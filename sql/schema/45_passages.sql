@@ -438,6 +438,70 @@ BEGIN
     END LOOP;
 END $$;
 
+-- The characters of a text before a run of its words, and up to its end; textsim_db.text.word_places does the same.
+-- The run ends with the shortest beginning of the text whose words begin with those up to the end of the run, and it is the
+-- shortest end of this beginning whose words end with the run. Halving finds both, except next to signs: in "c++d", the
+-- beginnings "c" and "c++d" begin with the word c, and "c++" does not. So 100 characters are tried one by one there.
+CREATE OR REPLACE FUNCTION textsim._place_of_words(body text, words text[], first integer, last integer) RETURNS int4range
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    up_to_end text := array_to_string(words[:last], ' ') || ' ';
+    run text;
+    low integer := 0;
+    high integer := length(body);
+    middle integer;
+    marks CONSTANT text := repeat('́', 30);  -- _capped() removes the marks that follow
+    after integer;
+    form text;
+BEGIN
+    WHILE low + 1 < high LOOP
+        middle := (low + high) / 2;
+        IF starts_with(textsim.normal_form(left(body, middle)) || ' ', up_to_end) THEN
+            high := middle;
+        ELSE
+            low := middle;
+        END IF;
+    END LOOP;
+    FOR shorter IN REVERSE high..greatest(high - 100, 1) LOOP
+        form := textsim.normal_form(left(body, shorter)) || ' ';
+        EXIT WHEN length(form) < length(up_to_end);
+        IF starts_with(form, up_to_end) THEN
+            high := shorter;
+        END IF;
+    END LOOP;
+    after := high;
+    FOR form, middle IN
+        SELECT c.form, c.place
+        FROM unnest(string_to_array(substr(body, high + 1, 1000), NULL)) WITH ORDINALITY c (form, place)
+    LOOP
+        IF textsim._capped(marks || form) = marks THEN
+            after := high + middle;
+        ELSE
+            EXIT WHEN textsim._spaced_signs(form) <> '';  -- others are ignored
+        END IF;
+    END LOOP;
+    body := left(body, high);
+    -- The last character may make several words, such as the fraction in "½".
+    run := ' ' || array_to_string((textsim.words(body))[first:], ' ');
+    low := 0;
+    middle := high;
+    WHILE low + 1 < middle LOOP
+        IF right(' ' || textsim.normal_form(substr(body, (low + middle) / 2 + 1)), length(run)) = run THEN
+            low := (low + middle) / 2;
+        ELSE
+            middle := (low + middle) / 2;
+        END IF;
+    END LOOP;
+    FOR later IN low..least(low + 100, high - 1) LOOP
+        form := ' ' || textsim.normal_form(substr(body, later + 1));
+        EXIT WHEN length(form) < length(run);
+        IF right(form, length(run)) = run THEN
+            low := later;
+        END IF;
+    END LOOP;
+    RETURN int4range(low, after);
+END $$;
+
 CREATE OR REPLACE FUNCTION textsim.passages(
     corpus text, text text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL, scope text DEFAULT NULL,
     max_documents integer DEFAULT NULL)
@@ -516,73 +580,9 @@ COMMENT ON FUNCTION textsim.regions(text, text, integer, integer, integer, text,
     'the words of both. Each passage that passages() returns is in one region, and the column passages has those of a '
     'region. The other arguments, and the errors, are those of passages(); gap is 0 to 10,000.';
 
--- The characters of a text before a run of its words, and up to its end; textsim_db.text.word_places does the same.
--- The run ends with the shortest beginning of the text whose words begin with those up to the end of the run, and it is the
--- shortest end of this beginning whose words end with the run. Halving finds both, except next to signs: in "c++d", the
--- beginnings "c" and "c++d" begin with the word c, and "c++" does not. So 100 characters are tried one by one there.
-CREATE OR REPLACE FUNCTION textsim._place_of_words(body text, words text[], first integer, last integer) RETURNS int4range
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    up_to_end text := array_to_string(words[:last], ' ') || ' ';
-    run text;
-    low integer := 0;
-    high integer := length(body);
-    middle integer;
-    marks CONSTANT text := repeat('́', 30);  -- _capped() removes the marks that follow
-    after integer;
-    form text;
-BEGIN
-    WHILE low + 1 < high LOOP
-        middle := (low + high) / 2;
-        IF starts_with(textsim.normal_form(left(body, middle)) || ' ', up_to_end) THEN
-            high := middle;
-        ELSE
-            low := middle;
-        END IF;
-    END LOOP;
-    FOR shorter IN REVERSE high..greatest(high - 100, 1) LOOP
-        form := textsim.normal_form(left(body, shorter)) || ' ';
-        EXIT WHEN length(form) < length(up_to_end);
-        IF starts_with(form, up_to_end) THEN
-            high := shorter;
-        END IF;
-    END LOOP;
-    after := high;
-    FOR form, middle IN
-        SELECT c.form, c.place
-        FROM unnest(string_to_array(substr(body, high + 1, 1000), NULL)) WITH ORDINALITY c (form, place)
-    LOOP
-        IF textsim._capped(marks || form) = marks THEN
-            after := high + middle;
-        ELSE
-            EXIT WHEN textsim._spaced_signs(form) <> '';  -- others are ignored
-        END IF;
-    END LOOP;
-    body := left(body, high);
-    -- The last character may make several words, such as the fraction in "½".
-    run := ' ' || array_to_string((textsim.words(body))[first:], ' ');
-    low := 0;
-    middle := high;
-    WHILE low + 1 < middle LOOP
-        IF right(' ' || textsim.normal_form(substr(body, (low + middle) / 2 + 1)), length(run)) = run THEN
-            low := (low + middle) / 2;
-        ELSE
-            middle := (low + middle) / 2;
-        END IF;
-    END LOOP;
-    FOR later IN low..least(low + 100, high - 1) LOOP
-        form := ' ' || textsim.normal_form(substr(body, later + 1));
-        EXIT WHEN length(form) < length(run);
-        IF right(form, length(run)) = run THEN
-            low := later;
-        END IF;
-    END LOOP;
-    RETURN int4range(low, after);
-END $$;
-
 CREATE OR REPLACE FUNCTION textsim.characters(corpus text, text text, in_document integer, words integer)
 RETURNS int4range
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE COST 100000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     all_words text[] := textsim.words(text);

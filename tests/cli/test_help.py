@@ -21,7 +21,7 @@ WITHOUT_DEFAULT = {
     *("report", "scope", "keep_for", "boilerplate", "passages", "expires", "key_columns"),
     *("row_filter", "against", "source", "input_", "judgements", "note", "replaces", "max_lag"),
     *("metrics_port", "query", "confidence", "prefix", "original", "scope_columns", "time_"),
-    *("split", "stratify", "statement", "key", "kept", "run", "since"),
+    *("split", "stratify", "statement", "key", "kept", "run", "since", "edits"),
 }
 
 

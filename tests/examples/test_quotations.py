@@ -81,13 +81,11 @@ def requests_of(
             end = rng.choice([place for place in bounds if place > start + 6])
             quotations.append({"letter": letter, "body": " ".join(words[start:end])})
         if not is_true:
-            changed = rng.choice(quotations)
-            words, other = rng.choice([*FALSIFIED.items()])
+            changed: Any = rng.choice(quotations)
+            true, false = rng.choice([*FALSIFIED.items()])
             body = letters[changed["letter"]][1]
-            start = body.index(words)
-            changed["body"] = (body[:start] + other + body[start + len(words) :])[
-                max(0, start - 20) :
-            ]
+            before, _, after = body.partition(true)
+            changed["body"] = before[-20:] + false + after
             if rng.random() < 0.2:  # true words, of which letter
                 changed |= {"letter": rng.choice([*set(letters) - set(own), 999]), "body": body}
         requests.append(Request(user, quotations, is_true))

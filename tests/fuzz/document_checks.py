@@ -244,15 +244,22 @@ def check_rows(
     sources = np.full(len(chosen), -1 if source is None else source)
     scopes = rng.choice((None, [rng.choice((b"", b"tenant")) for _ in chosen]))
     expiries = rng.choice((None, [rng.choice((b"", rng.randbytes(8))) for _ in chosen]))
-    columns = [
+    key_column, language_column, scope_column, expiry_column = (
         copy_rows.column(values, len(chosen)) for values in (keys, languages, scopes, expiries)
-    ]
+    )
     identities = copy_rows.Identities(
-        ids, columns[0], sources, *columns[1:3], scopes is not None, columns[3]
+        ids=ids,
+        keys=key_column,
+        source_ids=sources,
+        languages=language_column,
+        scopes=scope_column,
+        is_scoped=scopes is not None,
+        expiries=expiry_column,
     )
     fingerprints = rng.choice((None, Ragged(numbers, tokens.word_offsets)))
     values_of = (*signatures, *(fingerprints or ()))
-    contents = copy_rows.Contents(counts, numbers, tokens.word_offsets, *values_of)
+    no_forms = tokens.utf8._replace(offsets=np.empty(0, np.int64))
+    contents = copy_rows.Contents(counts, numbers, tokens.word_offsets, no_forms, *values_of)
     guards = np.array([rng.randrange(-(2**63), 2**63) for _ in range(tokens.documents)], np.int64)
     has_guards = rng.random() < 0.5
     if has_guards:
@@ -279,6 +286,7 @@ def check_rows(
             (expiries and expiries[row]) or None,
             struct.pack(">q", guards[i]) if has_guards else None,
             binary_format.dump_array(words),
+            None,  # the normal form, in place of word ids
             binary_format.dump_array(signatures.of(i)),
             fingerprints and binary_format.dump_array(fingerprints.of(i)),
         ]

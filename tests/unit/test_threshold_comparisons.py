@@ -27,8 +27,6 @@ DECIDES_NOTHING: Final = {
     "write/write_batch.py:write",
     "corpus/arguments.py:_search_threshold",
     "read/find_candidates.py:warn_of_misses",
-    # These choose settings.
-    "sketch/edit_thresholds.py:plan_edits",
     "settings/choose_bands.py:choose_bands",
     "settings/choose_bands.py:probability_of",
     "sketch/plan_options.py:exact_candidates",

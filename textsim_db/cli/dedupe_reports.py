@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from textsim_db.measures.word_diff import DiffRun
     from textsim_db.settings.corpus_settings import CorpusConfig
 
-LINES, PAGE = ".jsonl", ".html"
+LINES, WEB_PAGE = ".jsonl", ".html"
 
 
 def is_page(report: str | None) -> bool:
-    return report is not None and report.endswith(PAGE)
+    return report is not None and report.endswith(WEB_PAGE)
 
 
 def check_report(report: str, *endings: str) -> None:
     """Raise an error if the name of a report has none of the endings, by default .jsonl and .html."""
-    allowed = endings or (LINES, PAGE)
+    allowed = endings or (LINES, WEB_PAGE)
     if not report.endswith(allowed):
         raise misused("--report", f"{shown(report)} does not end in {' or '.join(allowed)}")
 

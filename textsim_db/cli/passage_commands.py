@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from textsim_db.cli import options
-from textsim_db.cli.dedupe_reports import LINES, PAGE, check_report
+from textsim_db.cli.dedupe_reports import LINES, WEB_PAGE, check_report
 from textsim_db.cli.messages import Refusals, print_message, print_object, print_result
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, note_unknown_scope
@@ -192,7 +192,7 @@ def quotations(
     inputs = Inputs(quotations, refusals.add, form_of_files, [key or text], text, glob=glob)
     inputs.check_packages()
     if report is not None:
-        check_report(report, PAGE)
+        check_report(report, WEB_PAGE)
         check_output("--report", report, (("QUOTATIONS", name) for name in inputs.files()))
     shown_rows: list[tuple[Quotation, str]] = []
     with connect(database_url) as db:

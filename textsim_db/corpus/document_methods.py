@@ -192,6 +192,8 @@ class DocumentMethods(CheckedArguments):
             >>> answer = posts.add_unique("2", "Win a new phone today: just click on the link below")
             >>> print(answer.outcome, answer.reason)
             rejected spam
+            >>> posts.rejected()
+            [Rejected(key='rejected: 1', reason='spam', scope=None)]
         """
         return self._current.call_once(remove_documents.reject, self._key(key), reason)
 
@@ -203,10 +205,6 @@ class DocumentMethods(CheckedArguments):
 
         Raises:
             ConfigurationError: the corpus has no scopes.
-
-        Examples:
-            >>> posts.rejected()
-            [Rejected(key='rejected: 1', reason='spam', scope=None)]
         """
         chosen = None if scope is None else self._scope(scope)
         return ResultList(self._current.call(remove_documents.rejected, chosen))
