@@ -47,7 +47,7 @@ def names(
     """The names of the application, on the database of this test with the schema of the example."""
     connection.execute((EXAMPLE / "schema.sql").read_bytes())
     monkeypatch.setenv("TEXTSIM_DATABASE_URL", database_url)
-    names = runpy.run_path(str(EXAMPLE / "main.py"))
+    names = runpy.run_path(str(EXAMPLE / "answers.py"))
     yield names
     names["engine"].dispose()
     names["db"].close()
@@ -164,7 +164,7 @@ def test_agents_quote_only_what_the_database_stores(
 ) -> None:
     letters = add_letters(connection)
     requests = requests_of(random.Random(seed), letters, 48)
-    checked = runpy.run_path(str(EXAMPLE / "agent.py"))["checked"]
+    checked = runpy.run_path(str(EXAMPLE / "quoting_agent.py"))["checked"]
     servers = {user: tool_server(db.corpus("letters"), user) for user in USERS}
 
     async def check(request: Request) -> Request:
