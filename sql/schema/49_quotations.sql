@@ -216,6 +216,7 @@ DECLARE
     place record;
     left_out text;
     theirs text;
+    has_signs boolean;
     k integer;
     last_of_run integer;
     low integer;
@@ -280,11 +281,20 @@ BEGIN
             -- The words of a text without other words are its signs.
             IF place.edits = 0 AND words_before[cardinality(words_before)] > 0 THEN
                 left_out := array_to_string((textsim._signs_of(c, reading -> number - 1 ->> 'text')).signs, ' ');
-                theirs := coalesce((
-                    SELECT string_agg(s.sign, ' ' ORDER BY s.place)
-                    FROM unnest(signs, words_before) WITH ORDINALITY s (sign, before, place)
-                    WHERE s.before BETWEEN ends + place.first AND ends + place.last), '');
-                IF left_out <> theirs THEN
+                -- In "50 % of the rent", the sign belongs to the number: a quotation may leave out the signs before its
+                -- first word and after its last word, if this word has no digit.
+                SELECT bool_or(coalesce(t.signs, '') = left_out), max(t.signs) FILTER (WHERE t.is_whole)
+                INTO has_signs, theirs
+                FROM (
+                    SELECT x.left_out + y.left_out = 0 AS is_whole, string_agg(s.sign, ' ' ORDER BY s.place) FILTER (WHERE
+                        s.before BETWEEN ends + place.first + x.left_out AND ends + place.last - y.left_out) AS signs
+                    FROM generate_series(0, CASE WHEN own[1] ~ '[0-9]' THEN 0 ELSE 1 END) x (left_out)
+                    CROSS JOIN generate_series(0, CASE WHEN own[length] ~ '[0-9]' THEN 0 ELSE 1 END) y (left_out)
+                    LEFT JOIN unnest(signs, words_before) WITH ORDINALITY s (sign, before, place) ON true
+                    GROUP BY x.left_out, y.left_out
+                ) t;
+                theirs := coalesce(theirs, '');
+                IF NOT has_signs THEN
                     differences := differences || jsonb_build_object(
                         'in_text', in_text, 'quotation', left_out, 'in_document', ends + place.first, 'document', theirs,
                         'kinds', ARRAY['symbols']);

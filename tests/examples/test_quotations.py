@@ -73,12 +73,11 @@ def requests_of(
         for _ in range(rng.randrange(1, 4)):
             letter = rng.choice(own)
             words = letters[letter][1].split(" ")
-            # A quotation that begins or ends next to "%" has it, because signs are compared, too.
-            bounds = [
-                place for place in range(len(words) + 1) if "%" not in words[place - 1 : place + 1]
-            ]
-            start = rng.choice([place for place in bounds if place < len(words) - 8])
-            end = rng.choice([place for place in bounds if place > start + 6])
+            # The place of a quotation begins with a word.
+            start = rng.choice([n for n in range(len(words) - 8) if words[n] != "%"])
+            # A quotation that ends with "50" has the "%", too.
+            ends = [end for end in range(start + 7, len(words)) if words[end] != "%"]
+            end = rng.choice([*ends, len(words)])
             quotations.append({"letter": letter, "body": " ".join(words[start:end])})
         if not is_true:
             changed: Any = rng.choice(quotations)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +37,7 @@ _KINDS = (Guard.NUMBERS, Guard.NEGATIONS, Guard.WORDS)
 _EDIT = 1 << 32
 """The cost of an edit. The low half of a cost has the start of the run, negated, so the latest wins."""
 _BEST_FIRST: tuple[QuotationVerdict, ...] = ("exact", "pieces", "altered", "absent")
+_DIGIT = re.compile("[0-9]")
 _ELLIPSES = r"\.{3,}|…|\. \. \."
 _CUTS = [re.compile(cuts) for cuts in (_ELLIPSES, _ELLIPSES + r"|\[[^][]*\]")]
 """Divide a quotation. Words in square brackets are the quoter's, or stand in the document."""
@@ -101,12 +102,26 @@ class Original(NamedTuple):
     text: str
     places: WordPlaces
 
-    def signs(self, first: int, last: int) -> str:
-        """Return the signs from the word before a run of words to the word after it."""
+    def signs(self, first: int, last: int, before: bool = True, after: bool = True) -> str:
+        """Return the signs of a run of words, and those between it and the words before and after it."""
         starts, ends = self.places
-        start = int(ends[first - 1]) if first else 0
-        end = int(starts[last]) if last < len(starts) else len(self.text)
+        start, end = int(starts[first]), int(ends[last - 1])
+        if before:
+            start = int(ends[first - 1]) if first else 0
+        if after:
+            end = int(starts[last]) if last < len(starts) else len(self.text)
         return " ".join(symbols(self.text, start, end))
+
+    def possible_signs(self, first: int, last: int, words: Sequence[str]) -> set[str]:
+        """Return the signs that an unaltered quotation of a run of words may have.
+
+        It may leave out those before its first word and after its last word, if this word has no digit:
+        in "50 % of the rent", the sign belongs to the number.
+        """
+        sides = [
+            (True,) if _DIGIT.search(word) else (True, False) for word in (words[0], words[-1])
+        ]
+        return {self.signs(first, last, *each) for each in product(*sides)}
 
 
 class DocumentWords(NamedTuple):
@@ -190,8 +205,9 @@ def _verdict_on_reading(reading: Reading, document: DocumentWords) -> Quotation:
             differences += _differences(words, in_text, place, end, document)
         if document.original is not None:
             span = document.original.places.span(place.first, size)
-            theirs = document.original.signs(place.first, place.last)
-            if signs != theirs and not place.edits:
+            original, run = document.original, (place.first, place.last)
+            if not place.edits and signs not in original.possible_signs(*run, words):
+                theirs = original.signs(*run)
                 differences.append(
                     QuotationDifference(in_text, signs, place.first, theirs, ("symbols",))
                 )

@@ -212,6 +212,30 @@ def test_verdicts(text: str, verdict: str, differences: list[Any]) -> None:
     assert [(d.quotation, d.document, [*d.kinds]) for d in quotation.differences] == differences
 
 
+@pytest.mark.parametrize(
+    ("text", "signs"),
+    [
+        ("% of the rent, or <", None),
+        ("of the rent, or", None),
+        ("rent, or < x + y", None),
+        ("was < 50 % of the", None),
+        ("The fee was < 50", ("<", "< %")),
+        ("50 % of the rent", ("%", "< %")),
+        ("€ of the rent, or", ("€", "% <")),
+    ],
+)
+def test_signs_beside_a_word_may_be_left_out(
+    db: ts.Database, connection: Connection, text: str, signs: tuple[str, str] | None
+) -> None:
+    """Signs beside a number belong to it."""
+    source = "The fee was < 50 % of the rent, or < x + y = z"
+    db.create_corpus("c").add("a", source)
+    quotation = db.corpus("c").quote(text, "a", original=source)
+    assert quotation.verdict == "exact"
+    assert [(d.quotation, d.document) for d in quotation.differences] == [signs] * bool(signs)
+    assert in_sql(connection, text, "a", original=source) == as_in_sql(quotation)
+
+
 def test_what_an_ellipsis_leaves_out_is_shown() -> None:
     first, second = ts.quote("On Monday the council ... on page 12", SOURCE).pieces
     assert not first.left_out
