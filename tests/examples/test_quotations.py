@@ -73,11 +73,10 @@ def requests_of(
         for _ in range(rng.randrange(1, 4)):
             letter = rng.choice(own)
             words = letters[letter][1].split(" ")
-            # The place of a quotation begins with a word.
+            # The place of a quotation begins and ends with a word, and 50 without its sign is refused.
             start = rng.choice([n for n in range(len(words) - 8) if words[n] != "%"])
-            # A quotation that ends with "50" has the "%", too.
-            ends = [end for end in range(start + 7, len(words)) if words[end] != "%"]
-            end = rng.choice([*ends, len(words)])
+            ends = [n for n in range(start + 7, len(words) + 1) if "%" not in words[n - 1 : n + 1]]
+            end = rng.choice(ends)
             quotations.append({"letter": letter, "body": " ".join(words[start:end])})
         if not is_true:
             changed: Any = rng.choice(quotations)
