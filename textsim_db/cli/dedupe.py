@@ -102,8 +102,8 @@ def dedupe(
         keep (first|last|longest|shortest|max:COLUMN|min:COLUMN): Which document of a cluster stays: by
             order, by length, or by a column of numbers or of texts. A document without a value, or with
             NaN, stays only if no document of the cluster has a value.
-        linkage: What makes a cluster. single: chains of similar documents. complete: every two members
-            are similar. kept: each member is similar to the member that is kept.
+        linkage: The definition of a cluster. single: chains of similar documents. complete: every two
+            members are similar. kept: each member is similar to the member that is kept.
         memory (GB): Gigabytes of memory that the largest arrays may take; past them they lie in
             temporary files, in the folder that TMPDIR names. With 0 all of them do. The program takes
             250 MB besides, each record 450 bytes, and each distinct word 100. Default: half of the

@@ -152,7 +152,7 @@ def cluster(report: str, key: str, verdict: Verdict, /) -> None:
     Args:
         report: A file that `textsim dedupe --report` or `textsim clusters --format jsonl` wrote.
         key: The key of a record of the cluster.
-        verdict: What every two of its records are.
+        verdict: The verdict on every two of its records.
 
     Example: `textsim judgements cluster clusters.jsonl article-17 different > judgements.jsonl`
     """
