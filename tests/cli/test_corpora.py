@@ -101,9 +101,8 @@ def test_a_corpus_is_tracked_and_untracked(textsim: Textsim, connection: Connect
     query = "SELECT key FROM textsim.members('news') ORDER BY key"
     assert connection.execute(query).fetchall() == [("a",), ("b",)]
     assert textsim("track", "news", status=2).stderr == (
-        'error: corpus "news" is tracked already. A worker or textsim.update_clusters() brings its '
-        "clusters up to date. To track it otherwise, untrack it first, with textsim untrack or "
-        "textsim.untrack(): that removes the clusters.\n"
+        'error: corpus "news" is tracked already. To track it otherwise, untrack it first: that removes '
+        "the clusters.\n"
     )
     assert "give --yes" in textsim("untrack", "news", status=2).stderr
     textsim("untrack", "news", "--yes")

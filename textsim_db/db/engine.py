@@ -197,7 +197,7 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         try:
             with connection.transaction():
                 if cancellation.of_worker() is not None:
-                    connection.execute(statements.STEADY_PLANS)
+                    connection.execute(statements.STEADY_PLANS, prepare=False)
                 yield connection
         finally:
             if connections.is_idle(connection):
