@@ -166,8 +166,8 @@ def store_sizes(
 ) -> None:
     """Store the sizes of the clusters whose kept documents the corpus has now.
 
-    links: the other documents of these clusters. keys: the key of each document in the corpus;
-    None: it has none.
+    links: the other documents of these clusters.
+    keys: the key of each document in the corpus, or None.
     """
 
     def key_of_kept(kept: AnyDocument) -> str | None:

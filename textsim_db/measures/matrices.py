@@ -232,7 +232,8 @@ def signatures(
 ) -> Int64Array:
     """Return the signatures of several documents: int64 of shape (num_hashes, documents).
 
-    hashes: those of the distinct items of all documents. offsets: (documents + 1,).
+    hashes: the hashes of the distinct items of all documents.
+    offsets: (documents + 1,).
     """
     result = np.full((num_hashes, len(offsets) - 1), family.above, np.int64)
     filled = np.flatnonzero(np.diff(offsets))
