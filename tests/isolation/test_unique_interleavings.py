@@ -313,9 +313,7 @@ FORGET = "SELECT documents, judgements FROM textsim.forget('c', '{b}')"
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
 @pytest.mark.parametrize("how", ["add", "twins_of"])
-def test_a_judgement_stays_until_its_writer_has_ended(
-    scene: Scene, how: str, commit: bool
-) -> None:
+def test_a_judgement_stays_until_its_writer_has_ended(scene: Scene, how: str, commit: bool) -> None:
     """The writer has seen that the pair was judged different, so it is no pair of twins."""
     scene.corpus.add("a", RED)
     scene.corpus.judge("a", "b", "different")
