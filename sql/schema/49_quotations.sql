@@ -7,7 +7,7 @@
 CREATE OR REPLACE FUNCTION textsim._readings_of(c textsim.corpus, text text, shortest integer) RETURNS jsonb[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    ellipses CONSTANT text := '\.{3,}|…|\. \. \.';
+    ellipses CONSTANT text := E'\\.{3,}|…|\\. \\. \\.';
     cuts text;
     words integer;
     reading jsonb;
@@ -16,7 +16,7 @@ BEGIN
     IF shortest NOT BETWEEN 1 AND 500 THEN
         RAISE EXCEPTION 'shortest is %; expected 1 to 500', shortest USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    FOREACH cuts IN ARRAY ARRAY[NULL, ellipses, ellipses || '|\[[^][]*\]'] LOOP
+    FOREACH cuts IN ARRAY ARRAY[NULL, ellipses, ellipses || E'|\\[[^][]*\\]'] LOOP
         CONTINUE WHEN text COLLATE "C" !~ cuts;
         SELECT jsonb_agg(jsonb_build_object('text', p.text, 'form', f.form) ORDER BY p.place),
             sum(cardinality(string_to_array(f.form, ' '))) INTO reading, words
@@ -41,18 +41,18 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._signs_of(c textsim.corpus, body text, OUT signs text[], OUT words_before integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    marked text COLLATE "C" := translate(body, '%‰*/\&@', '⠁⠂⠃⠄⠅⠆⠇');
+    marked text COLLATE "C" := translate(body, E'%‰*/\\&@', '⠁⠂⠃⠄⠅⠆⠇');
     found text;
 BEGIN
     marked := regexp_replace(marked, '(?<=[0-9])[-‐‑‒–—―−](?=[0-9])', '⠈', 'g');
     marked := regexp_replace(marked, '−(?=[0-9])', '-', 'g');  -- of a word, as is the end of "c++"
-    marked := regexp_replace(marked, '(?<=[^\s[:punct:]0-9])\++(?![^\s[:punct:]]|\+)', '', 'g');
-    marked := regexp_replace(marked, '(?<=[^\s-])-(?=-*([ \t]+([^\s]|$)|[]),.;:!?"''…[]|$))', '⠈', 'g');
-    marked := regexp_replace(marked, '(?<=[0-9])\.(?=[0-9])|(?<![^\s([])\.(?=[0-9])', '⠉', 'g');
+    marked := regexp_replace(marked, E'(?<=[^\\s[:punct:]0-9])\\++(?![^\\s[:punct:]]|\\+)', '', 'g');
+    marked := regexp_replace(marked, E'(?<=[^\\s-])-(?=-*([ \\t]+([^\\s]|$)|[]),.;:!?"''…[]|$))', '⠈', 'g');
+    marked := regexp_replace(marked, E'(?<=[0-9])\\.(?=[0-9])|(?<![^\\s([])\\.(?=[0-9])', '⠉', 'g');
     marked := regexp_replace(marked, '(?<=[0-9]),(?=[0-9])', '⠊', 'g');
     marked := regexp_replace(marked, '(?<=[0-9]):(?=[0-9])', '⠋', 'g');
     found := replace(textsim._symbols(marked), ' ', '');
-    signs := string_to_array(translate(found, '⠁⠂⠃⠄⠅⠆⠇⠈⠉⠊⠋−', '%‰*/\&@-.,:-'), NULL);
+    signs := string_to_array(translate(found, '⠁⠂⠃⠄⠅⠆⠇⠈⠉⠊⠋−', E'%‰*/\\&@-.,:-'), NULL);
     words_before := array(
         SELECT sum(cardinality(string_to_array(textsim._form(c, p.text), ' '))) OVER (ORDER BY p.place)
         FROM unnest(string_to_array(translate(marked, found, repeat(E'\x01', length(found))), E'\x01'))
