@@ -135,11 +135,14 @@ BEGIN
             WHERE m.key = entry.key AND m.relation = source.relation AND m.new_row = entry.old_row);
         apart := textsim._why_apart(source, entry.key, entry.old_row, entry.kept, threshold);
         BEGIN
+            SET CONSTRAINTS ALL IMMEDIATE;  -- one that failed at the commit would undo the whole batch, in each call
             IF apart.reason IS NULL AND textsim._execute_as(
                     caller_path, statement, entry.key, entry.kept, entry.old_row) = 0 THEN
-                apart.reason := 'the statement changed no row';
+                RAISE EXCEPTION 'the statement changed no row';
+            ELSIF apart.reason IS NULL AND textsim._locked_row(source, entry.kept) IS NULL THEN
+                RAISE EXCEPTION 'the row to keep would be gone, too';
             END IF;
-        EXCEPTION WHEN integrity_constraint_violation THEN
+        EXCEPTION WHEN integrity_constraint_violation OR raise_exception THEN
             apart.reason := SQLERRM;
         END;
         IF apart.reason IS NOT NULL THEN
@@ -193,7 +196,7 @@ BEGIN
     END IF;
     DELETE FROM textsim.merged_row m WHERE m.id = entry.id;
     RETURN 'restored';
-EXCEPTION WHEN integrity_constraint_violation THEN
+EXCEPTION WHEN integrity_constraint_violation OR raise_exception THEN
     RETURN SQLERRM;
 END $$;
 
@@ -249,7 +252,7 @@ COMMENT ON PROCEDURE textsim.merge(text, regclass, text, text, double precision,
     'textsim.merged_row, from which unmerge() brings them back. They are those of duplicates() with keep, threshold and '
     'judgements => true. relation names the table if several are attached. statement deletes or marks a row: $1 is its '
     'key, $2 that of the kept row, $3 the row as jsonb; by default it is deleted. Each row is locked and compared again; '
-    'left_alone has the keys of rows that are no duplicates now, or that a constraint keeps, with the reasons. It commits '
+    'left_alone has the keys of rows that are no duplicates now, or that a constraint or trigger keeps, with the reasons. It commits '
     'after a hundred rows, so call it outside a transaction block, and again after an interruption. Returns the number of '
     'the run, and how many rows it merged. Raises dependent_objects_still_exist if a foreign key changes rows that refer '
     'to a deleted row, unless cascade is true.';

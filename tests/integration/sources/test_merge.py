@@ -124,6 +124,37 @@ def test_what_a_merge_leaves_alone(connection: Connection) -> None:
     assert judged == [("3", "5", "different")]
 
 
+def test_what_constraints_and_triggers_keep(connection: Connection) -> None:
+    make_table(connection, ["one two three four"] * 6)
+    connection.execute(
+        "CREATE TABLE r (id int REFERENCES t DEFERRABLE INITIALLY DEFERRED);"
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        "  IF OLD.id = 3 THEN RAISE EXCEPTION 'row 3 is published'; END IF;"
+        "  IF OLD.id = 4 THEN UPDATE t SET half = 4 WHERE id = 4; RETURN NULL; END IF;"
+        "  RETURN OLD; END $$;"
+        "CREATE TRIGGER refuse BEFORE DELETE ON t FOR EACH ROW EXECUTE FUNCTION refuse();"
+        "INSERT INTO r VALUES (2); UPDATE t SET half = 7 WHERE id = 4"
+    )
+    # Row 1 is kept, and goes with row 5.
+    connection.execute(
+        "ALTER TABLE t DROP CONSTRAINT t_duplicate_of_fkey,"
+        "ADD FOREIGN KEY (duplicate_of) REFERENCES t ON DELETE CASCADE"
+    )
+    connection.execute("UPDATE t SET duplicate_of = 5 WHERE id = 1")
+    before = rows(connection)
+    reasons = merge(connection, ", cascade => true")[2]
+    assert reasons.pop("2").startswith('update or delete on table "t" violates foreign key')
+    assert reasons == {
+        "3": "row 3 is published",
+        "4": "the statement changed no row",
+        "5": "the row to keep would be gone, too",
+    }
+    wrong = ", statement => 'DELETE FROM t WHERE id = $2::int', cascade => true"
+    assert merge(connection, wrong)[1] == 0
+    assert unmerge(connection, "since => '-infinity'") == {"6": "restored"}
+    assert rows(connection) == before
+
+
 def test_one_row_of_many_comes_back(connection: Connection) -> None:
     make_table(connection, ["one two three four"] * 102)
     assert merge(connection)[1] == 101
