@@ -34,6 +34,17 @@ BEGIN
     RETURN changed;
 END $$;
 
+-- Whether a statement has only marked a row: a column that it changed still has its value. Other columns may have changed.
+CREATE OR REPLACE FUNCTION textsim._is_marked(relation oid, key text, locked_row jsonb) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT EXISTS (
+        SELECT FROM textsim.merged_row m
+        WHERE m.key = $2 AND m.relation = $1 AND (m.new_row = $3 OR EXISTS (
+            SELECT FROM jsonb_each(m.new_row) n
+            WHERE n.value IS DISTINCT FROM m.old_row -> n.key AND n.value = $3 -> n.key)));
+END;
+
 -- Why two rows are no duplicates now, or NULL. Their texts are compared anew, because they may have changed since.
 -- locked_row: that of the key. A row that was not there when it was to be locked may have come since, and go again.
 CREATE OR REPLACE FUNCTION textsim._why_apart(
@@ -49,9 +60,8 @@ BEGIN
     SELECT r.*, textsim._form(c, r.body) AS form INTO a FROM textsim._rows_of(source, ARRAY[key]) r;
     SELECT r.*, textsim._form(c, r.body) AS form INTO b FROM textsim._rows_of(source, ARRAY[other_key]) r;
     reason := CASE WHEN locked_row IS NULL OR a.body IS NULL THEN 'its row is gone'
-        WHEN other_row IS NULL OR b.body IS NULL OR EXISTS (  -- a row that a statement has only marked
-            SELECT FROM textsim.merged_row m
-            WHERE m.key = other_key AND m.relation = source.relation AND m.new_row = other_row) THEN 'the row to keep is gone'
+        WHEN other_row IS NULL OR b.body IS NULL OR textsim._is_marked(source.relation, other_key, other_row)
+            THEN 'the row to keep is gone'
         ELSE coalesce(a.fault, b.fault, CASE WHEN a.scope IS DISTINCT FROM b.scope THEN 'the scopes differ' END) END;
     IF reason IS NULL THEN
         c.unique_from := coalesce(threshold, c.threshold);
@@ -129,10 +139,7 @@ BEGIN
         SELECT DISTINCT k COLLATE "C" AS key FROM unnest(keys || kept) k ORDER BY 1) o;
     FOR entry.key, entry.kept IN SELECT p.key, p.kept FROM unnest(keys, kept) p (key, kept) LOOP
         entry.old_row := textsim._locked_row(source, entry.key);
-        -- An earlier run has marked it.
-        CONTINUE WHEN EXISTS (
-            SELECT FROM textsim.merged_row m
-            WHERE m.key = entry.key AND m.relation = source.relation AND m.new_row = entry.old_row);
+        CONTINUE WHEN textsim._is_marked(source.relation, entry.key, entry.old_row);  -- by an earlier run
         apart := textsim._why_apart(source, entry.key, entry.old_row, entry.kept, threshold);
         BEGIN
             SET CONSTRAINTS ALL IMMEDIATE;  -- one that failed at the commit would undo the whole batch, in each call

@@ -155,6 +155,18 @@ def test_what_constraints_and_triggers_keep(connection: Connection) -> None:
     assert rows(connection) == before
 
 
+def test_a_marked_row_that_was_edited_is_no_row_to_keep(connection: Connection) -> None:
+    make_table(connection, ["one two three four"] * 3)
+    assert merge(connection, f", statement => '{MARK}'")[1] == 2
+    connection.execute("UPDATE t SET half = 7 WHERE id > 1")
+    assert merge(connection, f", keep => 'last', statement => '{MARK}'")[1:] == (
+        0,
+        {"1": "the row to keep is gone"},
+    )
+    connection.execute("UPDATE t SET duplicate_of = NULL WHERE id = 3")
+    assert merge(connection, f", keep => 'last', statement => '{MARK}'")[1:] == (1, {})
+
+
 def test_one_row_of_many_comes_back(connection: Connection) -> None:
     make_table(connection, ["one two three four"] * 102)
     assert merge(connection)[1] == 101
