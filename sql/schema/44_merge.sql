@@ -175,9 +175,15 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp 
 DECLARE
     source textsim.source := (SELECT s FROM textsim.source s WHERE s.corpus_id = c.id AND s.relation = entry.relation);
     statement text;
+    missing text;
 BEGIN
     IF textsim._locked_row(source, entry.key) IS DISTINCT FROM entry.new_row THEN
         RETURN CASE WHEN entry.new_row IS NULL THEN 'its key has another row now' ELSE 'its row has changed since' END;
+    END IF;
+    SELECT min(o.key) INTO missing FROM jsonb_each(entry.old_row) o
+    WHERE o.value <> 'null' AND o.key NOT IN (SELECT a.attname FROM pg_attribute a WHERE a.attrelid = entry.relation);
+    IF missing IS NOT NULL THEN
+        RETURN format('its table has no column "%s" now', missing);
     END IF;
     -- First, so that a unique corpus lets the row in.
     PERFORM textsim.judge(c.name, entry.key, o.key, 'different', replaces => (
@@ -203,7 +209,7 @@ BEGIN
     END IF;
     DELETE FROM textsim.merged_row m WHERE m.id = entry.id;
     RETURN 'restored';
-EXCEPTION WHEN integrity_constraint_violation OR raise_exception THEN
+EXCEPTION WHEN integrity_constraint_violation OR raise_exception OR data_exception THEN  -- a type has changed
     RETURN SQLERRM;
 END $$;
 

@@ -167,6 +167,36 @@ def test_a_marked_row_that_was_edited_is_no_row_to_keep(connection: Connection) 
     assert merge(connection, f", keep => 'last', statement => '{MARK}'")[1:] == (1, {})
 
 
+def test_a_row_whose_table_has_changed_stays_in_the_log(connection: Connection) -> None:
+    make_table(connection, ["one two three four"] * 2)
+    assert merge(connection)[1] == 1
+    connection.execute("ALTER TABLE t RENAME label TO title")
+    missing = {"2": 'its table has no column "label" now'}
+    assert unmerge(connection, "key => '2'") == missing
+    connection.execute("ALTER TABLE t RENAME title TO label")
+    connection.execute("ALTER TABLE t ALTER label TYPE int USING 1")
+    assert unmerge(connection, "key => '2'")["2"].startswith(
+        "invalid input syntax for type integer"
+    )
+    connection.execute("UPDATE textsim.merged_row SET old_row = old_row - 'label'")
+    assert unmerge(connection, "key => '2'") == {"2": "restored"}
+
+
+def test_a_row_of_another_scope_than_its_kept_row_comes_back(connection: Connection) -> None:
+    connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text, tenant text, copy_of int)")
+    connection.execute("INSERT INTO t SELECT n, 'one two three', 'a' FROM generate_series(1, 2) n")
+    connection.execute("SELECT textsim.create_corpus('c', scoped => true)")
+    connection.execute(
+        "SELECT textsim.attach('c', 't', 'id', 'body', scope_column => 'tenant', mode => 'inline')"
+    )
+    connection.execute("CALL textsim.index_pending('c')")
+    mark = "UPDATE t SET copy_of = $2::int WHERE id = $1::int"
+    assert merge(connection, f", statement => '{mark}'")[1] == 1
+    connection.execute("UPDATE t SET tenant = 'b' WHERE id = 1")
+    assert "different scopes" in unmerge(connection, "key => '2'")["2"]
+    assert unmerge(connection, "key => '2', mergeable => true") == {"2": "restored"}
+
+
 def test_one_row_of_many_comes_back(connection: Connection) -> None:
     make_table(connection, ["one two three four"] * 102)
     assert merge(connection)[1] == 101
