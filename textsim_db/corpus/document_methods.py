@@ -12,7 +12,8 @@ from textsim_db.base.progress_bar import showing
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DuplicateError
-from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
+from textsim_db.files.arrow_frames import ResultColumns, Results, columns_of
+from textsim_db.files.several_texts import Documents, stream_documents
 from textsim_db.read import statements
 from textsim_db.read.snapshot import snapshot
 from textsim_db.results import AddReport, Answer, DoubtfulPair, Judgement, Rejected, StoredKey
@@ -21,7 +22,6 @@ from textsim_db.settings.check_values import check_flag, check_raised, several_i
 from textsim_db.settings.named_values import VerdictName
 from textsim_db.text.storable import Key, Scope, possible_key
 from textsim_db.write import judge_pairs, remove_documents
-from textsim_db.write.input_batches import Documents, stream_documents
 from textsim_db.write.judge_pairs import TextHashes
 
 _LISTED_AT_ONCE = 10_000
