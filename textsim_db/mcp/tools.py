@@ -8,19 +8,19 @@ must not believe that it was obeyed.
 
 from __future__ import annotations
 
-import json
 import math
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from textsim_db.corpus import Corpus
-from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, shown
-from textsim_db.measures.word_diff import Change, DiffRun, ShownText, differences, tokens
+from textsim_db.errors import DocumentError, DocumentNotFound, shown
+from textsim_db.mcp.answers import JsonObject, differing_words, fitted
+from textsim_db.measures.word_diff import ShownText, differences, tokens
 from textsim_db.read import stored_documents
 from textsim_db.results import Answer, Distinct, Match, Outcome
 from textsim_db.sync.read_source import shown_texts
@@ -38,10 +38,6 @@ _MATCHES_PER_RESULT = 4
 _MOST_MATCHES = 1_000
 """A search reads at most this many matches."""
 _COPIES_SHOWN = 10
-_LENGTHS = (2_000, 1_000, 500, 200, 100, 50)
-"""The lengths to which long texts are cut, one after the other, until an answer is small enough."""
-
-_KEYS = ("key", "a", "b", "copies")
 _OTHERWISE = "see differs: if it means something else, remember it with force"
 _NEAREST_SHARE = 0.5
 """The nearest text is shown if its similarity is this share of the threshold; others are noise."""
@@ -50,7 +46,6 @@ _EQUAL_WORDS = (
     "a word"
 )
 
-JsonObject: TypeAlias = dict[str, Any]
 SearchedText = Annotated[
     str, Field(description="the text to compare", max_length=MOST_CHARACTERS_OF_TEXT)
 ]
@@ -225,7 +220,7 @@ class CorpusTools:
             "b": b,
             "text_a": own[a].text,
             "text_b": own[b].text,
-            **_differs(explanation.diff, explanation.distinctions, "a", "b"),
+            **differing_words(explanation.diff, explanation.distinctions, "a", "b"),
             "guards": guards,
         }
         return fitted(answer, "", max_bytes)
@@ -243,7 +238,7 @@ class CorpusTools:
                 apart = differences(texts[a].words(), texts[b].words())
                 row = {"a": a, "b": b, "similarity": similarity, "guards": ", ".join(guards)}
                 row |= {"text_a": texts[a].text, "text_b": texts[b].text}
-                rows.append(row | _differs(*apart, "a", "b"))
+                rows.append(row | differing_words(*apart, "a", "b"))
         return fitted({"pairs": rows}, "pairs", max_bytes)
 
     def status(self) -> str:
@@ -372,7 +367,7 @@ class CorpusTools:
             row["text"] = texts[match.key].text
             if match.similarity >= threshold:  # nearest() returns others, too
                 apart = differences(texts[match.key].words(), searched)
-                row |= _differs(*apart, "stored", "yours")
+                row |= differing_words(*apart, "stored", "yours")
                 row["guards"] = ", ".join(match.differs)
             rows.append(row)
         return rows
@@ -414,59 +409,3 @@ def _written(text: str) -> str:
     if not text.strip():
         raise DocumentError("the text is empty: give the words to compare")
     return text
-
-
-def _differs(diff: Sequence[DiffRun], kinds: Sequence[str], left: str, right: str) -> JsonObject:
-    """Return the words that one of two texts has alone, by the names of both."""
-    changed = [run for run in diff if run.change is not Change.SAME]
-    sides = {
-        left: [run.a.strip() for run in changed],
-        right: [run.b.strip() for run in changed],
-    }
-    words = {name: " / ".join(filter(None, side)) for name, side in sides.items()}
-    return {"differs": words, "only": ", ".join(kinds)}
-
-
-def fitted(answer: JsonObject, rows: str, most: int) -> str:
-    """Return an answer as JSON of at most this many bytes, and say what it leaves out.
-
-    rows: the member with the list of results. Texts are cut first, then the last results are left out.
-    """
-    text = _dump(answer)
-    for length in _LENGTHS:
-        if len(text.encode()) <= most:
-            return text
-        kept = _cut(answer, length)
-        kept["cut"] = f"texts are cut at {length} characters; max_bytes gives more"
-        text = _dump(kept)
-    while len(text.encode()) > most and kept.get(rows):
-        kept[rows].pop()
-        kept["left_out"] = len(answer[rows]) - len(kept[rows])
-        text = _dump(kept)
-    if len(text.encode()) > most:
-        raise ConfigurationError(f"the answer is longer than {most} bytes; raise max_bytes")
-    return text
-
-
-def _cut(value: Any, length: int) -> Any:
-    """Return a value with its longer texts cut, except keys, which other tools take."""
-    if isinstance(value, dict):
-        return {name: each if name in _KEYS else _cut(each, length) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_cut(each, length) for each in value]
-    is_long = isinstance(value, str) and len(value) > length
-    return f"{value[:length]}…" if is_long else value
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(_without_nothing(value), ensure_ascii=False, separators=(",", ":"))
-
-
-def _without_nothing(value: Any) -> Any:
-    """Return a value without the members that hold nothing; a list of results stays, if empty."""
-    if isinstance(value, list):
-        return [_without_nothing(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    members = {name: _without_nothing(each) for name, each in value.items()}
-    return {name: each for name, each in members.items() if each not in (None, "", (), {})}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from operator import iadd
 from typing import ClassVar, NamedTuple
 
 from textsim_db.results import html
@@ -330,11 +331,5 @@ class ChangeReport:
 
     def include(self, other: ChangeReport) -> None:
         """Add the counts and refusals of another report."""
-        self.added += other.added
-        self.replaced += other.replaced
-        self.removed += other.removed
-        self.unchanged += other.unchanged
-        self.completed += other.completed
-        self.without_words += other.without_words
-        self.mended += other.mended
-        self.refused += other.refused
+        for each in fields(self):
+            setattr(self, each.name, iadd(getattr(self, each.name), getattr(other, each.name)))
