@@ -200,7 +200,7 @@ def parameter(
     argument: inspect.Parameter, texts: Mapping[str, Help], is_argument: bool = False
 ) -> inspect.Parameter:
     """Return the parameter of a command for an argument of a function."""
-    name = argument.name
+    name = argument.name.rstrip("_")
     text, value = texts[name]
     text, _, none = _CALL.sub(r"\1", text).partition("; None")
     if none:
@@ -217,7 +217,7 @@ def parameter(
     else:
         option = typer.Option(*flags, metavar=value or word, **named)
     optional: Any = Annotated[kind | None if argument.default is None else kind, option]
-    return _parameter(name, argument.default, optional)
+    return _parameter(argument.name, argument.default, optional)
 
 
 def _parameter(name: str, default: Any, annotation: Any) -> inspect.Parameter:

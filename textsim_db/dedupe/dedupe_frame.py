@@ -42,7 +42,6 @@ class FrameReport(NamedTuple):
     """The outcome of dedupe_frame()."""
 
     rows: int
-    """The rows of the frame."""
     kept: int
     """The rows that stay."""
     removed: Results[RemovedRow]

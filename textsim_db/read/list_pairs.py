@@ -129,7 +129,6 @@ class Exceptions(NamedTuple):
     forced: set[str]
     """The keys of the documents that were forced or rejected."""
     different: KeyPairs
-    """The pairs that were judged different."""
 
     @classmethod
     def read(cls, connection: Connection, corpus: StoredCorpus) -> Exceptions:

@@ -75,7 +75,6 @@ class Target:
     address: str = field(repr=False)
     """The address of the database, with its password, so it is not shown."""
     corpus: str
-    """The name of the corpus."""
     call: str = field(default_factory=lambda: secrets.token_hex(8))
     """Tells this call from the other calls."""
 

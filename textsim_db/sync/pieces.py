@@ -45,7 +45,6 @@ class Piece:
     entries: tuple[int, ...] = ()
     """The entries of the log to delete with this piece."""
     tries: int = 1
-    """How often the entries were claimed."""
     skip_unchanged: bool = False
     """Whether to open no transaction if the documents equal the rows."""
     rows: SourceRows | None = None

@@ -23,9 +23,7 @@ TextHashes = tuple[str | None, str | None]
 
 class GivenJudgement(NamedTuple):
     a: object
-    """The key of one document."""
     b: object
-    """The key of the other document."""
     verdict: str
     """The verdict: same, different or unsure."""
     note: str | None = None
