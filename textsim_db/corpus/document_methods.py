@@ -254,7 +254,7 @@ class DocumentMethods(CheckedArguments):
     def _records_of(self, keys: Iterable[Key]) -> dict[str, int]:
         """Return for each of these keys that has a document the number of its records."""
         possible = [each for each in map(possible_key, keys) if each is not None]
-        return self._current.call(_records_of_keys, possible)
+        return dict(self._current.call(Store.read, statements.RECORDS_OF_KEYS, [possible]))
 
     def expire(self, progress: Callable[[int], None] | bool | None = None) -> int:
         """Remove the documents whose time is over, and return how many were removed.
@@ -313,10 +313,6 @@ def _listed_keys(
         cursor.execute(statement, chosen)
         while rows := cursor.fetchmany(_LISTED_AT_ONCE):
             yield columns_of(StoredKey, rows)
-
-
-def _records_of_keys(store: Store, keys: list[str]) -> dict[str, int]:
-    return dict(store.read(statements.RECORDS_OF_KEYS, [keys]))
 
 
 def _value(store: Store, statement: LiteralString, *parameters: str) -> Any:
