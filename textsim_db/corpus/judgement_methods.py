@@ -1,4 +1,4 @@
-"""What people and models judge of two documents, and the pairs that wait for a judgement."""
+"""Judgements of people and models on two documents, and the pairs that wait for one."""
 
 from __future__ import annotations
 

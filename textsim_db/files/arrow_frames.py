@@ -1,4 +1,4 @@
-"""Data frames and tables with the Arrow PyCapsule interface: columns of theirs in, results out."""
+"""Reads columns of data frames and of Arrow tables, and returns results as Arrow tables."""
 
 from __future__ import annotations
 
