@@ -13,6 +13,7 @@ from textsim_db.settings.corpus_settings import RECIPE, CorpusConfig
 from textsim_db.sketch import fast_similarity
 from textsim_db.sketch.exact_prefix import NO_COMMON, smallest_values
 from textsim_db.sketch.fingerprints import Fingerprints, fingerprints_of
+from textsim_db.sketch.learned_shingles import words_of_shingles
 from textsim_db.sketch.ragged import (
     Buckets,
     Parts,
@@ -23,7 +24,6 @@ from textsim_db.sketch.ragged import (
     of_rows,
     part_only,
 )
-from textsim_db.text.boilerplate import words_of_shingles
 from textsim_db.text.guards import guards_of
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles

@@ -17,7 +17,7 @@ from textsim_db.db.binary_format import load_int4_array
 from textsim_db.errors import DocumentError, Misfit
 from textsim_db.results import Refusal
 from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.sketch.choose_common_shingles import (
+from textsim_db.sketch.learned_shingles import (
     FEWEST_DOCUMENTS,
     SAMPLE_DOCUMENTS,
     learn_common,

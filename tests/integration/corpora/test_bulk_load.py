@@ -16,7 +16,7 @@ from tests.support.waiting import LOCKS, wait_for, wait_until
 from textsim_db.base.run_ahead import BATCH_DOCUMENTS
 from textsim_db.db import stored_corpus
 from textsim_db.results import AddReport
-from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
+from textsim_db.sketch.learned_shingles import SAMPLE_DOCUMENTS
 from textsim_db.write import vacuum_loads
 
 LOAD = (
