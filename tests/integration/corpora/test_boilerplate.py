@@ -14,7 +14,7 @@ from tests.support.random_texts import FOOTER, HEADER, templated
 from tests.support.sampling import sample
 from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch import sketch_texts
-from textsim_db.text.boilerplate import learn_boilerplate, words_of_shingles
+from textsim_db.sketch.learned_shingles import learn_boilerplate, words_of_shingles
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokenize
 
