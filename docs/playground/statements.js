@@ -10,7 +10,8 @@ export const ADD = "SELECT textsim.add('texts', id::text, body) FROM typed";
 // shingles() takes the two parts of word:3.
 export const steps = (shingle) => {
   const [unit, length] = shingle.split(":");
-  return `SELECT id, body, textsim.words(body) AS words, textsim.shingles(body, '${unit}', ${length}) AS shingles
+  return `SELECT id, body, string_to_array(textsim.normal_form(body), ' ') AS words,
+    textsim.shingles(body, '${unit}', ${length}) AS shingles
 FROM typed ORDER BY id;`;
 };
 // No public function returns buckets, so no reader sees this one.
