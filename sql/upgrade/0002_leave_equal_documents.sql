@@ -131,6 +131,8 @@ DROP FUNCTION textsim.lock_scope(text, text);
 DROP FUNCTION textsim.match_pairs(text);
 DROP FUNCTION textsim.common_runs(text, text, text, integer);
 DROP FUNCTION textsim.members(text);
+DROP FUNCTION textsim._tracking_functions(integer);
+DROP FUNCTION textsim._functions_like(text[], integer);
 DROP FUNCTION textsim.containment(text, text, text, integer);
 DROP FUNCTION textsim.cosine_similarity(text, text);
 DROP FUNCTION textsim.levenshtein_words(text, text, double precision, double precision, double precision);

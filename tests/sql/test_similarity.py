@@ -28,9 +28,15 @@ MEASURES: dict[LiteralString, Callable[[str, str], float]] = {
         shingles(a, "char:2"), shingles(b, "char:2")
     ),
     "measure('dice', a, b)": lambda a, b: measures.dice(words(a), words(b)),
-    "measure('dice', a, b, n => 3)": lambda a, b: measures.dice(shingles(a, "word:3"), shingles(b, "word:3")),
-    "measure('jaccard_of_counts', a, b)": lambda a, b: measures.jaccard_of_counts(words(a), words(b)),
-    "measure('cosine_similarity', a, b)": lambda a, b: measures.cosine_similarity(words(a), words(b)),
+    "measure('dice', a, b, n => 3)": lambda a, b: measures.dice(
+        shingles(a, "word:3"), shingles(b, "word:3")
+    ),
+    "measure('jaccard_of_counts', a, b)": lambda a, b: measures.jaccard_of_counts(
+        words(a), words(b)
+    ),
+    "measure('cosine_similarity', a, b)": lambda a, b: measures.cosine_similarity(
+        words(a), words(b)
+    ),
     "measure('cosine_distance', a, b)": lambda a, b: measures.cosine_distance(words(a), words(b)),
     "measure('euclidean', a, b)": lambda a, b: measures.euclidean(words(a), words(b)),
     "measure('manhattan', a, b)": lambda a, b: measures.manhattan(words(a), words(b)),
@@ -38,7 +44,9 @@ MEASURES: dict[LiteralString, Callable[[str, str], float]] = {
     "measure('lr_norm', a, b, r => 3)": lambda a, b: measures.lr_norm(words(a), words(b), 3),
     "measure('lr_norm', a, b, r => 1.7)": lambda a, b: measures.lr_norm(words(a), words(b), 1.7),
     "measure('lr_norm', a, b, r => 5000)": lambda a, b: measures.lr_norm(words(a), words(b), 5000),
-    "measure('lr_norm', a, b, r => 'Infinity')": lambda a, b: measures.lr_norm(words(a), words(b), math.inf),
+    "measure('lr_norm', a, b, r => 'Infinity')": lambda a, b: measures.lr_norm(
+        words(a), words(b), math.inf
+    ),
     "levenshtein(a, b)": measures.levenshtein,
     "levenshtein(a, b, 1, 1, 2)": lambda a, b: measures.levenshtein(a, b, substitution=2),
     "levenshtein(a, b, 0.1, 0.7, 0.3)": lambda a, b: measures.levenshtein(a, b, 0.1, 0.7, 0.3),
@@ -96,11 +104,17 @@ def test_each_measure_of_a_corpus_has_its_function(shared_connection: Connection
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("textsim.measure('containment', 'a', 'b', 'line')", 'unit is "line"; expected "word" or "char"'),
+        (
+            "textsim.measure('containment', 'a', 'b', 'line')",
+            'unit is "line"; expected "word" or "char"',
+        ),
         ("textsim.measure('dice', 'a', 'b', 'word', 0)", "shingle length is 0; expected 1 to 1000"),
         ("textsim.measure('lr_norm', 'a', 'b', r => 0.5)", "r is 0.5; expected 1 or more"),
         ("textsim.measure('lr_norm', 'a', 'b', r => 'NaN')", "r is NaN; expected 1 or more"),
-        ("textsim.levenshtein('a', 'b', -1, unit => 'word')", "costs are -1, 1 and 1; expected 0 to 2"),
+        (
+            "textsim.levenshtein('a', 'b', -1, unit => 'word')",
+            "costs are -1, 1 and 1; expected 0 to 2",
+        ),
         ("textsim.levenshtein('a', 'b', 1, 'NaN')", "costs are 1, NaN and 1; expected 0 to"),
         ("textsim.levenshtein('a', 'b', unit => 'line')", "unit is 'line'; expected word or char"),
         ("textsim.measure('euclid', 'a', 'b')", 'there is no measure "euclid"'),

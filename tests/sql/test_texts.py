@@ -109,12 +109,10 @@ def test_functions_of_texts_handle_empty_and_null_arguments(
     assert value(connection, "SELECT textsim.normal_form(NULL)") is None
     assert value(connection, "SELECT textsim.jaccard('c', 'a b c', 'B, c; d')") == 0.5
     assert value(connection, "SELECT textsim.jaccard('c', '', '')") == 0
-    assert value(connection, "SELECT textsim.signature('c', '...')") == []
     assert value(connection, "SELECT count(*) FROM textsim.matches('c', '')") == 0
     assert value(connection, "SELECT count(*) FROM textsim.matches('c', NULL)") == 0
     db.create_corpus("stopped", stop_words=["the"])
     for corpus, body in (("c", None), ("stopped", None)):
-        assert value(connection, "SELECT textsim.signature(%s, %s)", [corpus, body]) is None
         assert value(connection, "SELECT textsim.jaccard(%s, 'a', %s)", [corpus, body]) is None
 
 
