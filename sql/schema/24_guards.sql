@@ -110,8 +110,8 @@ BEGIN
         RETURN form;
     END IF;
     RETURN ltrim(regexp_replace(regexp_replace(' ' || form COLLATE "C",
-        ' ([0-9]+)(?:' || textsim._word_list('ordinals') || ')(?= |$)', ' \1', 'g'),
-        ' (-?[0-9]+) (' || textsim._word_list('units') || ')(?= |$)', ' \1\2', 'g'), ' ');
+        ' ([0-9]+)(?:' || textsim._word_list('ordinals') || ')(?= |$)', E' \\1', 'g'),
+        ' (-?[0-9]+) (' || textsim._word_list('units') || ')(?= |$)', E' \\1\\2', 'g'), ' ');
 END $$;
 
 -- The content words of a normal form in their order, or all words if there are only fillers.
@@ -123,7 +123,7 @@ DECLARE
 BEGIN
     SELECT string_agg(w.word, ' ' ORDER BY w.place) INTO content
     FROM unnest(string_to_array(regexp_replace(' ' || plain || ' ' COLLATE "C",
-        ' (' || textsim._word_list('hosts') || ') (?:' || textsim._word_list('clitics') || ')(?= )', ' \1', 'g'), ' '))
+        ' (' || textsim._word_list('hosts') || ') (?:' || textsim._word_list('clitics') || ')(?= )', E' \\1', 'g'), ' '))
         WITH ORDINALITY w (word, place)
     WHERE w.word <> '' AND (w.word COLLATE "C" ~ '[0-9]' OR NOT (
         w.word COLLATE "C" = ANY (string_to_array(textsim._word_list('fillers'), '|'))

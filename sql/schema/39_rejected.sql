@@ -39,6 +39,9 @@ DECLARE
     document record;
 BEGIN
     PERFORM textsim._check_given('the key', key IS NOT NULL), textsim._check_given('the reason', reason IS NOT NULL);
+    -- A rebuild that ends the uniqueness takes this lock, and removes what was rejected.
+    PERFORM pg_advisory_xact_lock_shared(hashtext('textsim-db rejections'), c.id);
+    c := textsim._required_unique(corpus);
     EXECUTE format('SELECT d.id FROM textsim.%I d WHERE d.key = $1%s FOR UPDATE', 'document_' || c.id,
         textsim._alive(c, 'd'))
     INTO old_id USING key;
