@@ -17,7 +17,7 @@ PUBLIC = {
     "immutable strict": ("join_key key_part levenshtein measure normal_form shingles"),
     "stable": (
         "candidates cluster_events "
-        "contradictions differs distinct_of jaccard judgements languages matches "
+        "contradictions differs distinct_of jaccard judgements matches "
         "members nearest neighbours passages passages_of quote regions rejected"
     ),
     "volatile": (
