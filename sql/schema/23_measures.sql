@@ -14,49 +14,6 @@ BEGIN ATOMIC
     GROUP BY word;
 END;
 
--- The least cost of turning the items of one array into the items of the other.
-CREATE OR REPLACE FUNCTION textsim._edit_distance(
-    one text[], other text[], insertion double precision, deletion double precision, substitution double precision)
-RETURNS double precision
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    items text[] COLLATE "C" := other;
-    -- costs[j] is the cost of turning the items of one, as far as they are read, into the first j - 1 of the other.
-    costs double precision[];
-    diagonal double precision;
-    above double precision;
-    least_cost double precision;
-    item text COLLATE "C";
-BEGIN
-    IF NOT (insertion >= 0 AND deletion >= 0 AND substitution >= 0
-            AND greatest(insertion, deletion, substitution) <= 2147483648) THEN
-        RAISE EXCEPTION 'costs are %, % and %; expected 0 to 2^31', insertion, deletion, substitution
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF cardinality(one)::bigint * cardinality(items) > 25000000 THEN
-        RAISE EXCEPTION 'texts of % and % items are too long to be compared item by item in SQL',
-            cardinality(one), cardinality(items)
-            USING ERRCODE = 'program_limit_exceeded',
-                HINT = 'Compare long texts in Python, with textsim_db.measures.levenshtein.';
-    END IF;
-    costs := ARRAY(SELECT j * insertion FROM generate_series(0, cardinality(items)) j);
-    FOREACH item IN ARRAY one LOOP
-        diagonal := costs[1];
-        least_cost := diagonal + deletion;
-        costs[1] := least_cost;
-        FOR j IN 1 .. cardinality(items) LOOP
-            above := costs[j + 1];
-            IF item <> items[j] THEN
-                diagonal := diagonal + substitution;
-            END IF;
-            least_cost := least(diagonal, above + deletion, least_cost + insertion);
-            costs[j + 1] := least_cost;
-            diagonal := above;
-        END LOOP;
-    END LOOP;
-    RETURN costs[cardinality(items) + 1];
-END $$;
-
 -- The L_r distance of the word counts of two texts.
 CREATE OR REPLACE FUNCTION textsim._lr_norm(a text, b text, r double precision) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -145,13 +102,46 @@ CREATE OR REPLACE FUNCTION textsim.levenshtein(
     substitution double precision DEFAULT 1, unit text DEFAULT 'char')
 RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    one text[] COLLATE "C" := CASE unit WHEN 'char' THEN string_to_array(a, NULL)
+        ELSE string_to_array(textsim.normal_form(a), ' ') END;
+    items text[] COLLATE "C" := CASE unit WHEN 'char' THEN string_to_array(b, NULL)
+        ELSE string_to_array(textsim.normal_form(b), ' ') END;
+    -- costs[j] is the cost of turning the items of a, as far as they are read, into the first j - 1 of b.
+    costs double precision[];
+    diagonal double precision;
+    above double precision;
+    least_cost double precision;
+    item text COLLATE "C";
 BEGIN
     PERFORM textsim._check_choice('unit', unit, 'word', 'char');
-    RETURN CASE unit
-        WHEN 'char' THEN textsim._edit_distance(
-            string_to_array(a, NULL), string_to_array(b, NULL), insertion, deletion, substitution)
-        ELSE textsim._edit_distance(string_to_array(textsim.normal_form(a), ' '),
-            string_to_array(textsim.normal_form(b), ' '), insertion, deletion, substitution) END;
+    IF NOT (insertion >= 0 AND deletion >= 0 AND substitution >= 0
+            AND greatest(insertion, deletion, substitution) <= 2147483648) THEN
+        RAISE EXCEPTION 'costs are %, % and %; expected 0 to 2^31', insertion, deletion, substitution
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF cardinality(one)::bigint * cardinality(items) > 25000000 THEN
+        RAISE EXCEPTION 'texts of % and % items are too long to be compared item by item in SQL',
+            cardinality(one), cardinality(items)
+            USING ERRCODE = 'program_limit_exceeded',
+                HINT = 'Compare long texts in Python, with textsim_db.measures.levenshtein.';
+    END IF;
+    costs := ARRAY(SELECT j * insertion FROM generate_series(0, cardinality(items)) j);
+    FOREACH item IN ARRAY one LOOP
+        diagonal := costs[1];
+        least_cost := diagonal + deletion;
+        costs[1] := least_cost;
+        FOR j IN 1 .. cardinality(items) LOOP
+            above := costs[j + 1];
+            IF item <> items[j] THEN
+                diagonal := diagonal + substitution;
+            END IF;
+            least_cost := least(diagonal, above + deletion, least_cost + insertion);
+            costs[j + 1] := least_cost;
+            diagonal := above;
+        END LOOP;
+    END LOOP;
+    RETURN costs[cardinality(items) + 1];
 END $$;
 COMMENT ON FUNCTION textsim.levenshtein(text, text, double precision, double precision, double precision, text)
     IS 'Returns the least cost of turning text a into text b. The edits are insertions, deletions and substitutions of '
