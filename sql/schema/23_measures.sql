@@ -1,5 +1,5 @@
--- Measures of two texts. textsim_db.measures computes the same of their shingles, words or characters, to the last bit:
--- a sum of whole numbers is exact, and any other sum has the order of Python's.
+-- Measures of two texts. textsim_db.measures computes the same of their shingles, words or characters, to the last bit,
+-- because a sum of whole numbers is exact, and any other sum is added in the order of Python.
 
 -- How often text a and text b have each of their words.
 CREATE OR REPLACE FUNCTION textsim._word_counts(a text, b text) RETURNS TABLE (x bigint, y bigint)
