@@ -1,6 +1,11 @@
 -- Checks that many functions share: of the corpus, the language, the scope and the threshold, and that no transaction
 -- is open.
 
+-- A number and a noun, for a message.
+CREATE OR REPLACE FUNCTION textsim._counted(number bigint, noun text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN number || ' ' || noun || CASE number WHEN 1 THEN '' ELSE 's' END;
+
 -- The recipe that these functions compute.
 CREATE OR REPLACE FUNCTION textsim._recipe() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
