@@ -64,6 +64,7 @@ BY_NAME = {
         "rights_of": f"document_{ID}",
         "linkage": "kept",
         "measure": "dice",
+        "noun": "row",
         "keep": "first",
         "unit": "word",
         "shingle": "word:3",
