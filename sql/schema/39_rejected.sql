@@ -1,6 +1,6 @@
--- Rejected texts. A rejected text is a document under a key of its own. It keeps its twins out of a unique corpus, and
--- counts nowhere else. So its buckets, guard, scope and expiry are those of a document, and check, rebuild and remove
--- work on it.
+-- Rejected texts. A rejected text is stored as a document under a key of its own, which keeps its twins out of a unique
+-- corpus and counts nowhere else. So it has buckets, a guard, a scope and an expiry, and check, rebuild and remove work
+-- on it.
 
 -- Why a document was rejected; NULL if it was not.
 CREATE OR REPLACE FUNCTION textsim._rejection(c textsim.corpus, document_key text) RETURNS text

@@ -19,8 +19,7 @@ from textsim_db.dedupe.removals import Deduplication, Rule
 from textsim_db.errors import shown
 from textsim_db.measures.explanation import Explanation, measure_rows, warning
 from textsim_db.measures.word_diff import ShownText
-from textsim_db.review.rendering import render
-from textsim_db.review.side_by_side import begin_of, compare_texts
+from textsim_db.review.rendering import begin_of, compare_texts, render
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.sketch_texts import tokens_without
 from textsim_db.text.storable import to_bytes
