@@ -21,11 +21,10 @@ from pydantic import Field
 from textsim_db.corpus import Corpus
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, shown
 from textsim_db.measures.word_diff import Change, DiffRun, ShownText, differences, tokens
-from textsim_db.read import stored_documents
+from textsim_db.read import search, stored_documents
 from textsim_db.results import Answer, Distinct, Match, Outcome
 from textsim_db.sync.read_source import shown_texts
 from textsim_db.text.storable import possible_key
-from textsim_db.write import remove_documents
 from textsim_db.write.prepare_batches import prepare
 
 MOST_CHARACTERS_OF_TEXT = 1_000_000
@@ -106,17 +105,17 @@ class CorpusTools:
         from textsim_db.compare.match_rule import is_match
 
         corpus = self._corpus
-        matches = corpus.query(_written(text), max_results=10, scope=self._scope)
+        matches, reason = self._matches(_written(text))
         same = [each for each in matches if not each.differs]
         outcome = Outcome.NEW
-        if reason := self._rejection(text):
+        if reason is not None:
             return fitted({"outcome": Outcome.REJECTED, "note": reason}, "", max_bytes)
         if same:
             is_twin = is_match(same[0].similarity, corpus.config.twins_from)
             outcome = Outcome.TWIN if is_twin else Outcome.DOUBTFUL
         elif matches:
             outcome = Outcome.SIBLING
-        answer = {"outcome": outcome, "matches": self._rows(matches, text)}
+        answer = {"outcome": outcome, "matches": self._rows(matches[:10], text)}
         return self._fitted(answer, text, max_bytes)
 
     def search(
@@ -291,7 +290,7 @@ class CorpusTools:
         key = replaces or secrets.token_hex(_RANDOM_BYTES)
         if replaces:
             self._own([replaces])
-        force = force and self._rejection(text) is None
+        force = force and self._matches(text)[1] is None
         answer = self._corpus.add_unique(key, _written(text), self._scope, force=force)
         if force and answer.outcome is Outcome.TWIN and not self._has_words(answer, text):
             # Equal shingles in another order; force alone takes them for a copy.
@@ -377,9 +376,10 @@ class CorpusTools:
             rows.append(row)
         return rows
 
-    def _rejection(self, text: str) -> str | None:
-        """Return why the corpus would not store a text that was rejected, None if it would."""
-        return self._corpus._current.call(remove_documents.rejection_of, text, self._scope)
+    def _matches(self, text: str) -> tuple[list[Match], str | None]:
+        """Return the matches of a text, and why it was rejected; None: it was not."""
+        part = self._corpus._part(self._scope)
+        return self._corpus._current.compute(search.matches_and_rejection, text, part)
 
     def _has_words(self, answer: Answer, text: str) -> bool:
         """Return whether a match has the words of a text in their order, so that it is a copy."""
@@ -404,8 +404,10 @@ class CorpusTools:
 
     def _texts(self, keys: list[str]) -> dict[str, ShownText]:
         keys = [key for key in keys if possible_key(key) is not None]
-        scopes = self._corpus._current.call(stored_documents.traits, keys)
-        own = [key for key in keys if key in scopes and scopes[key].scope == self._scope]
+        if not keys:
+            return {}
+        traits = self._corpus._current.call(stored_documents.traits, keys)
+        own = {key: each for key, each in traits.items() if each.scope == self._scope}
         return self._corpus._current.call(shown_texts, own)
 
 

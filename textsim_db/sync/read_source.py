@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, LiteralString, NamedTuple
@@ -15,6 +15,7 @@ from textsim_db.db.store import Store
 from textsim_db.errors import DocumentNotFound
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.read import stored_documents
+from textsim_db.read.stored_documents import Traits
 from textsim_db.sync import statements
 from textsim_db.sync.step_faults import Subject
 
@@ -207,11 +208,11 @@ def absent_keys(connection: Connection, source: StoredSource, keys: Sequence[str
     return [key for (key,) in rows]
 
 
-def shown_texts(store: Store, keys: Sequence[str]) -> dict[str, ShownText]:
-    """Return the texts of the documents that exist, by key: of attached tables, or the normal forms."""
-    originals = original_texts(store, sources_of(store), keys)
+def shown_texts(store: Store, traits: Mapping[str, Traits]) -> dict[str, ShownText]:
+    """Return the texts of documents, by key: those of attached tables, or the normal forms."""
+    originals = original_texts(store, traits)
     texts = {key: ShownText(text, True) for key, text in originals.items()}
-    rest = [key for key in keys if key not in texts]
+    rest = [key for key in traits if key not in texts]
     if rest:
         stored = stored_documents.forms(store, rest)
         texts |= {key: ShownText(form, False) for key, form in stored.items()}
@@ -219,19 +220,17 @@ def shown_texts(store: Store, keys: Sequence[str]) -> dict[str, ShownText]:
 
 
 def original_text(store: Store, key: str) -> str:
-    texts = original_texts(store, sources_of(store), [key])
+    texts = original_texts(store, stored_documents.traits(store, [key]))
     if key not in texts:
         raise DocumentNotFound(f'no attached table of corpus "{store.corpus.name}" has "{key}"')
     return texts[key]
 
 
-def original_texts(
-    store: Store, sources: Sequence[StoredSource], keys: Sequence[str]
-) -> dict[str, str]:
+def original_texts(store: Store, traits: Mapping[str, Traits]) -> dict[str, str]:
     """Return the texts of documents by key; none if a table was altered, or is locked for long."""
     texts: dict[str, str] = {}
-    traits = stored_documents.traits(store, keys) if sources else {}
-    for source in sources:
+    are_attached = any(each.source_id is not None for each in traits.values())
+    for source in sources_of(store) if are_attached else ():
         own = [key for key, each in traits.items() if each.source_id == source.id]
         with suppress(Error):
             with reading(store.engine, source) as connection:
