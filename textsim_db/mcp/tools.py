@@ -21,7 +21,7 @@ from pydantic import Field
 from textsim_db.corpus import Corpus
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound, shown
 from textsim_db.measures.word_diff import Change, DiffRun, ShownText, differences, tokens
-from textsim_db.read import search, stored_documents
+from textsim_db.read import search
 from textsim_db.results import Answer, Distinct, Match, Outcome
 from textsim_db.sync.read_source import shown_texts
 from textsim_db.text.storable import possible_key
@@ -406,9 +406,8 @@ class CorpusTools:
         keys = [key for key in keys if possible_key(key) is not None]
         if not keys:
             return {}
-        traits = self._corpus._current.call(stored_documents.traits, keys)
-        own = {key: each for key, each in traits.items() if each.scope == self._scope}
-        return self._corpus._current.call(shown_texts, own)
+        part = self._corpus._part(self._scope)
+        return self._corpus._current.call(shown_texts, keys, part)
 
 
 def _written(text: str) -> str:

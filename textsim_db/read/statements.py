@@ -349,7 +349,7 @@ SELECT d.key, d.language, d.scope, d.source_id, d.guard FROM {document} d WHERE 
 """
 DOCUMENTS_OF_KEYS: Final[LiteralString] = f"""
 /* textsim-db: documents of corpus {{id}} by their keys */
-SELECT {TO_COMPARE} FROM {{document}} d WHERE d.key = ANY (%s){{alive}}
+SELECT {TO_COMPARE}, d.source_id FROM {{document}} d WHERE d.key = ANY (%s){{alive}}
 """
 
 IDS_OF_KEYS: Final[LiteralString] = """

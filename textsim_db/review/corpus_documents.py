@@ -155,7 +155,7 @@ class CorpusDocuments:
 
     def texts(self, keys: list[str]) -> dict[str, ShownText]:
         """Return the texts of the documents that exist: those of attached tables in the original."""
-        return self._corpus._current.call(shown_texts, self.traits(keys))
+        return self._corpus._current.call(shown_texts, _possible(keys))
 
     def stored_clusters(self) -> StoredClusters | None:
         """Return the stored clusters; None for a table, whose clusters may have other documents."""
