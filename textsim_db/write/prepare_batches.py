@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.base.run_ahead import ahead, cut
+from textsim_db.base.run_ahead import ahead, cut, in_batches, length_of
 from textsim_db.db.binary_format import load_int4_array
 from textsim_db.errors import DocumentError, Misfit
 from textsim_db.results import Refusal
 from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.sketch.choose_common_shingles import (
+from textsim_db.sketch.learned_shingles import (
     FEWEST_DOCUMENTS,
     SAMPLE_DOCUMENTS,
     learn_common,
@@ -41,7 +41,6 @@ from textsim_db.text.storable import (
 )
 from textsim_db.text.tokens import tokenize_joined
 from textsim_db.text.utf8 import Tokens, Utf8, check_batch_size, concatenate, encode_all
-from textsim_db.write.input_batches import in_batches, length_of
 
 
 @dataclass(frozen=True, slots=True)
