@@ -1,6 +1,6 @@
 -- The guards of a text: what texts must share, besides being similar, to be merged. textsim_db.text.guards computes the
 -- same, and a test compares the lists with those of Python, which say why a word stands in them. If a list changes, raise
--- textsim._guard_lists() in 11, and GUARD_LISTS in Python: then a corpus is refused until a rebuild has computed its
+-- textsim._guard_lists() in 11 and GUARD_LISTS in Python, so that a corpus is refused until a rebuild has computed its
 -- guards anew.
 
 -- The words of negation, divided by |.

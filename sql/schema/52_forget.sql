@@ -10,7 +10,7 @@ BEGIN
     IF (keys IS NOT NULL)::integer + (part IS NOT NULL)::integer + all_expired::integer + all_removed::integer
         IS DISTINCT FROM 1
     THEN
-        RAISE EXCEPTION 'expected keys, a scope, all_expired or all_removed, and one of them'
+        RAISE EXCEPTION 'expected one of keys, a scope, all_expired and all_removed'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF all_expired THEN

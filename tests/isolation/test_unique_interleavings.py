@@ -343,6 +343,25 @@ def test_a_writer_waits_for_forgetting(scene: Scene) -> None:
     end_add(b, is_twin=True)
 
 
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
+@pytest.mark.parametrize("how", ["add", "twins_of"])
+def test_a_rejection_waits_for_a_writer_of_its_key(scene: Scene, how: str, commit: bool) -> None:
+    """The writer has found that its text has no twin but the document that it replaces."""
+    scene.corpus.add("a", RED)
+    a, b = scene.client("a"), scene.client("b")
+    if how == "twins_of":
+        assert a.does(a.sql(TWINS_OF, ["a"], [BLUE])) == []
+    else:
+        a.does(a.sql(ADD, "a", BLUE))
+    b.waits(b.sql("SELECT textsim.reject('c', 'a', 'spam')"))
+    if how == "twins_of":
+        a.does(a.sql(ADD, "a", BLUE))
+    ends(a, commit)
+    assert b.end() == [("rejected: a",)]
+    b.commit()
+    assert scene.forms() == {"rejected: a": BLUE if commit else RED}
+
+
 # Attached tables
 
 

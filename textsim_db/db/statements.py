@@ -101,9 +101,7 @@ CREATE_CORPUS: Final[LiteralString] = (
 )
 ALTER_CORPUS: Final[LiteralString] = "UPDATE textsim.corpus SET {} WHERE id = %s"
 # check compares the settings with the settings that are recorded here.
-LOCK_REJECTIONS: Final[LiteralString] = """
-SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db rejections'), %s)
-"""
+LOCK_OUT_WRITERS: Final[LiteralString] = "SELECT textsim._lock_unique(%s, true)"
 REMOVE_REJECTED: Final[LiteralString] = """
 SELECT textsim._remove_documents(%s, array(SELECT d.key FROM {document} d WHERE d.rejected IS NOT NULL))
 """
