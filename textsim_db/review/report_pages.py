@@ -63,6 +63,7 @@ class RemovalPage:
         """Choose what is shown, and read documents of corpora before added records replace them."""
         self._result = result
         self._rule = rule
+        self._holder = "corpus" if corpora else "file"  # of the documents that stand
         pairs = sorted(result.removals, key=lambda pair: (pair.similarity, pair.number))
         by_kept: dict[AnyDocument, list[Removal]] = {}
         for pair in pairs:
@@ -137,7 +138,7 @@ class RemovalPage:
             "kept": result.documents - removed - dropped,
             faults_title: faults,
             "removed": removed - result.count_stored(),
-            "removed, because a corpus has a match": result.count_stored(),
+            f"removed, because a {self._holder} has a match": result.count_stored(),
             "clusters": len(self._clusters),
         }
         always = ("records", "kept", "removed", "clusters")
@@ -205,7 +206,7 @@ class RemovalPage:
     def _name(self, document: AnyDocument) -> Mapping[str, object]:
         if isinstance(document, int):
             return {"record": document + 1, "key": self._keys[document]}
-        return document._asdict()
+        return {**document._asdict(), "holder": self._holder}
 
     def _text(self, document: AnyDocument) -> ShownText:
         """Return the text of a document; a corpus stores words only."""

@@ -80,9 +80,8 @@ def sketch(
 def tokens_without(
     texts: Sequence[bytes], config: CorpusConfig, language: str | None = None
 ) -> Tokens:
-    """Return the words of texts without the stop words and the boilerplate of the configuration."""
     languages = None if language is None else [language] * len(texts)
-    return _words_that_count(tokenize(texts), config, languages)
+    return words_that_count(tokenize(texts), config, languages)
 
 
 def places_of_units(text: str, config: CorpusConfig) -> WordPlaces:
@@ -108,9 +107,10 @@ def places_of_words(text: str, config: CorpusConfig | None) -> tuple[list[str], 
     return tokens.words(np.arange(len(tokens.starts))), places
 
 
-def _words_that_count(
+def words_that_count(
     tokens: Tokens, config: CorpusConfig, languages: Sequence[str] | None = None
 ) -> Tokens:
+    """Return the words of texts without the stop words and the boilerplate of the configuration."""
     are_left_out = _are_stop_words(tokens, config, languages)
     if are_left_out is not None:
         tokens = leave_out(tokens, are_left_out)
@@ -148,8 +148,8 @@ def tokens_and_languages(tokens: Tokens, config: CorpusConfig) -> tuple[Tokens, 
     """
     if config.stop_words_by_language:
         languages = identify(tokens)
-        return _words_that_count(tokens, config, languages), languages
-    tokens = _words_that_count(tokens, config)
+        return words_that_count(tokens, config, languages), languages
+    tokens = words_that_count(tokens, config)
     return tokens, None if config.language is None else identify(tokens)
 
 

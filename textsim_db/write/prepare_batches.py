@@ -27,6 +27,7 @@ from textsim_db.sketch.sketch_texts import (
     sketch_tokens,
     tokens_and_languages,
     tokens_without,
+    words_that_count,
 )
 from textsim_db.text.hashing import parts_of_scopes
 from textsim_db.text.nfkc import normalize
@@ -109,6 +110,10 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
 
 def words_of(items: list[Any], config: CorpusConfig) -> Tokens:
     """Return the words of documents, which prepare() also computes, without documents it refuses."""
+    plain = _plain_texts(items, config)
+    if plain is not None:
+        with suppress(DocumentError):
+            return words_that_count(tokenize_joined(plain[1]), config)
     accepted, *_ = _accept_all(items, config)
     try:
         return tokens_without([text for text, _ in accepted.values()], config)
