@@ -1,5 +1,5 @@
--- From text to normal form, words and shingles. textsim_db.text computes the same, bit for bit. The file before has the
--- sets of code points, and so decides which signs belong to a word.
+-- From text to normal form, words and shingles. textsim_db.text computes the same, bit for bit. The sets of code points
+-- in 20 decide which signs belong to a word.
 
 -- A text ready for NFKC: broken words are joined, all code points are assigned, and runs of marks are short.
 -- Spaces replace unassigned code points, because versions of Unicode normalise only assigned ones alike. Runs

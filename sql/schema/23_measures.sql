@@ -1,5 +1,5 @@
--- Measures of two texts. textsim_db.measures computes the same of their shingles, words or characters, to the last bit:
--- a sum of whole numbers is exact, and any other sum has the order of Python's.
+-- Measures of two texts. textsim_db.measures computes the same of their shingles, words or characters, to the last bit,
+-- because a sum of whole numbers is exact, and any other sum is added in the order of Python.
 
 -- The distinct shingles of two texts: those that both have, and those of each.
 CREATE OR REPLACE FUNCTION textsim._shared_shingles(

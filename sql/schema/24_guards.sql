@@ -1,6 +1,6 @@
 -- The guards of a text: what texts must share, besides being similar, to be merged. textsim_db.text.guards computes the
 -- same, and a test compares the lists with those of Python, which say why a word stands in them. If a list changes, raise
--- textsim._guard_lists() in 11, and GUARD_LISTS in Python: then a corpus is refused until a rebuild has computed its
+-- textsim._guard_lists() in 11 and GUARD_LISTS in Python, so that a corpus is refused until a rebuild has computed its
 -- guards anew.
 
 -- The words of negation, divided by |.
@@ -130,8 +130,8 @@ BEGIN
         RETURN form;
     END IF;
     RETURN ltrim(regexp_replace(regexp_replace(' ' || form COLLATE "C",
-        ' ([0-9]+)(?:' || textsim._ordinals() || ')(?= |$)', ' \1', 'g'),
-        ' (-?[0-9]+) (' || textsim._units() || ')(?= |$)', ' \1\2', 'g'), ' ');
+        ' ([0-9]+)(?:' || textsim._ordinals() || ')(?= |$)', E' \\1', 'g'),
+        ' (-?[0-9]+) (' || textsim._units() || ')(?= |$)', E' \\1\\2', 'g'), ' ');
 END $$;
 
 -- The content words of a normal form in their order, or all words if there are only fillers.
@@ -143,7 +143,7 @@ DECLARE
 BEGIN
     SELECT string_agg(w.word, ' ' ORDER BY w.place) INTO content
     FROM unnest(string_to_array(regexp_replace(' ' || plain || ' ' COLLATE "C",
-        ' (' || textsim._hosts() || ') (?:' || textsim._clitics() || ')(?= )', ' \1', 'g'), ' '))
+        ' (' || textsim._hosts() || ') (?:' || textsim._clitics() || ')(?= )', E' \\1', 'g'), ' '))
         WITH ORDINALITY w (word, place)
     WHERE w.word <> '' AND (w.word COLLATE "C" ~ '[0-9]' OR NOT (
         w.word COLLATE "C" = ANY (string_to_array(textsim._fillers(), '|')) OR w.word COLLATE "C" = ANY (guard_fillers)));

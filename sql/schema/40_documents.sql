@@ -1,7 +1,7 @@
--- Documents written and removed by SQL, in the caller's transaction. Signature and band rows are written at
--- once, so searches find the document. Its words stay in normal_form until a worker gives them ids, because
--- two transactions that add the same words to the dictionary would wait for each other. A corpus of characters has no
--- dictionary: its documents keep their normal forms.
+-- SQL writes and removes documents in the caller's transaction, with signature and band rows, so searches find them at
+-- once. The words stay in normal_form until a worker gives them ids, because two transactions that add the same words to
+-- the dictionary would wait for each other. A corpus of characters has no dictionary, so its documents keep their normal
+-- forms.
 
 CREATE OR REPLACE FUNCTION textsim._document_fault(key text, body text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE

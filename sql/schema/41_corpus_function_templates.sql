@@ -2,11 +2,10 @@
 -- tables of the corpus, so that the statements of searches and of new documents are planned once in a session. An
 -- upgrade replaces them for each corpus.
 --
--- Each plan takes some 20 kB in every connection that uses the corpus. So these functions have few statements, and
--- _search() and _store_form() do the rest for all corpora. Statements that are rarer are planned in each call.
+-- Each plan takes some 20 kB in every connection that uses the corpus, so these functions have few statements, and
+-- _search() and _store_form(), whose statements are planned in each call, do the rest for all corpora.
 --
--- Sequential scans are off, because a plan from the time when the tables were empty is used when they are
--- full.
+-- Sequential scans are off, because a session that planned a statement while the tables were empty keeps the plan.
 
 -- The documents with a guard; NULL if they are more than a hundred. Texts of one template share their buckets, and
 -- differ in their guards. So those with the same guard may be far fewer, and only they are looked for in the buckets.

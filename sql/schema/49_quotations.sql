@@ -2,13 +2,16 @@
 -- does the same, and says how a place is chosen.
 
 -- The readings of a quotation: of each its pieces, which have a text and its normal form. All words are one piece; if it is
--- divided, ellipses divide it, then also words in square brackets, which are the quoter's. Too few or too many words are
--- an error; a reading whose pieces together have too few words is left out.
+-- divided, ellipses divide it, then also words in square brackets, which are the quoter's. Then [T]he is one word, by soft
+-- hyphens, which end no word. Too few or too many words are an error; a reading whose pieces together have too few words
+-- is left out.
 CREATE OR REPLACE FUNCTION textsim._readings_of(c textsim.corpus, text text, shortest integer) RETURNS jsonb[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    ellipses CONSTANT text := '\.{3,}|…|\. \. \.';
+    ellipses CONSTANT text := E'\\.{3,}|…|\\. \\. \\.';
+    part_of_word CONSTANT text := replace(E'\\[(L+)\\](?=L)|(?<=L)\\[(L+)\\]', 'L', '[A-Za-zÀ-ʯͰ-ԯ]');
     cuts text;
+    divided text;
     words integer;
     reading jsonb;
     readings jsonb[];
@@ -16,11 +19,14 @@ BEGIN
     IF shortest NOT BETWEEN 1 AND 500 THEN
         RAISE EXCEPTION 'shortest is %; expected 1 to 500', shortest USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    FOREACH cuts IN ARRAY ARRAY[NULL, ellipses, ellipses || '|\[[^][]*\]'] LOOP
-        CONTINUE WHEN text COLLATE "C" !~ cuts;
+    FOR cuts, divided IN VALUES
+        (NULL, text), (ellipses, text),
+        (ellipses || E'|\\[[^][]*\\]', regexp_replace(text COLLATE "C", part_of_word, chr(173) || E'\\1\\2' || chr(173), 'g'))
+    LOOP
+        CONTINUE WHEN divided COLLATE "C" !~ cuts AND divided = text;
         SELECT jsonb_agg(jsonb_build_object('text', p.text, 'form', f.form) ORDER BY p.place),
             sum(cardinality(string_to_array(f.form, ' '))) INTO reading, words
-        FROM regexp_split_to_table(text COLLATE "C", coalesce(cuts, '$.')) WITH ORDINALITY p (text, place)
+        FROM regexp_split_to_table(divided COLLATE "C", coalesce(cuts, '$.')) WITH ORDINALITY p (text, place)
         CROSS JOIN LATERAL (SELECT textsim._form(c, p.text) OFFSET 0) f (form)
         WHERE f.form <> '';
         words := coalesce(words, 0);
@@ -41,18 +47,18 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._signs_of(c textsim.corpus, body text, OUT signs text[], OUT words_before integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    marked text COLLATE "C" := translate(body, '%‰*/\&@', '⠁⠂⠃⠄⠅⠆⠇');
+    marked text COLLATE "C" := translate(body, E'%‰*/\\&@', '⠁⠂⠃⠄⠅⠆⠇');
     found text;
 BEGIN
     marked := regexp_replace(marked, '(?<=[0-9])[-‐‑‒–—―−](?=[0-9])', '⠈', 'g');
     marked := regexp_replace(marked, '−(?=[0-9])', '-', 'g');  -- of a word, as is the end of "c++"
-    marked := regexp_replace(marked, '(?<=[^\s[:punct:]0-9])\++(?![^\s[:punct:]]|\+)', '', 'g');
-    marked := regexp_replace(marked, '(?<=[^\s-])-(?=-*([ \t]+([^\s]|$)|[]),.;:!?"''…[]|$))', '⠈', 'g');
-    marked := regexp_replace(marked, '(?<=[0-9])\.(?=[0-9])|(?<![^\s([])\.(?=[0-9])', '⠉', 'g');
+    marked := regexp_replace(marked, E'(?<=[^\\s[:punct:]0-9])\\++(?![^\\s[:punct:]]|\\+)', '', 'g');
+    marked := regexp_replace(marked, E'(?<=[^\\s-])-(?=-*([ \\t]+([^\\s]|$)|[]),.;:!?"''…[]|$))', '⠈', 'g');
+    marked := regexp_replace(marked, E'(?<=[0-9])\\.(?=[0-9])|(?<![^\\s([])\\.(?=[0-9])', '⠉', 'g');
     marked := regexp_replace(marked, '(?<=[0-9]),(?=[0-9])', '⠊', 'g');
     marked := regexp_replace(marked, '(?<=[0-9]):(?=[0-9])', '⠋', 'g');
     found := replace(textsim._symbols(marked), ' ', '');
-    signs := string_to_array(translate(found, '⠁⠂⠃⠄⠅⠆⠇⠈⠉⠊⠋−', '%‰*/\&@-.,:-'), NULL);
+    signs := string_to_array(translate(found, '⠁⠂⠃⠄⠅⠆⠇⠈⠉⠊⠋−', E'%‰*/\\&@-.,:-'), NULL);
     words_before := array(
         SELECT sum(cardinality(string_to_array(textsim._form(c, p.text), ' '))) OVER (ORDER BY p.place)
         FROM unnest(string_to_array(translate(marked, found, repeat(E'\x01', length(found))), E'\x01'))
@@ -61,39 +67,43 @@ BEGIN
 END $$;
 
 -- The best run of a document for a piece, if it has fewer than edits: its edits, the words before it and up to its end,
--- and the bounds of the runs that differ, four numbers each: in the piece, and in its place.
+-- and the bounds of the runs that differ, four numbers each: in the piece, and in its place. At each word of the piece,
+-- low to high words more of the document have been read.
 -- A cost is the edits in its high half, minus the start of the run in its low half, so of equals the latest start wins.
 CREATE OR REPLACE FUNCTION textsim._align_piece(
-    piece integer[], document integer[], INOUT edits integer, OUT first integer, OUT last integer, OUT runs integer[])
+    piece integer[], document integer[], low integer, high integer, INOUT edits integer, OUT first integer,
+    OUT last integer, OUT runs integer[])
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    edit bigint := 4294967296;
+    edit CONSTANT bigint := 4294967296;
     m integer := cardinality(piece);
-    n integer := cardinality(document);
-    costs bigint[] := array_fill(0::bigint, ARRAY[(m + 1) * (n + 1)], ARRAY[0]);
-    at integer := 0;  -- the place in costs
+    width integer := high - low + 3;  -- no path enters the first and the last column
+    costs bigint[] := array_fill(1000000 * edit, ARRAY[(m + 1) * width], ARRAY[0]);
+    at integer;  -- the place in costs
+    word integer;
     i integer;
     j integer;
     end_in_piece integer;
     end_in_document integer;
 BEGIN
-    FOR j IN 1..n LOOP
-        costs[j] := -j;
+    FOR j IN low..high LOOP
+        costs[j - low + 1] := -greatest(j, 0);
     END LOOP;
     FOR i IN 1..m LOOP
-        at := i * (n + 1);
-        costs[at] := i * edit;
-        FOR j IN 1..n LOOP
+        at := i * width;
+        word := piece[i];
+        FOR j IN i + low..i + high LOOP
             at := at + 1;
             costs[at] := least(
-                costs[at - n - 2] + CASE WHEN piece[i] = document[j] THEN 0 ELSE edit END,
-                costs[at - n - 1] + edit, costs[at - 1] + edit);
+                costs[at - width] + CASE WHEN word = document[j] THEN 0 ELSE edit END,
+                costs[at - width + 1] + edit, costs[at - 1] + edit);
         END LOOP;
     END LOOP;
-    FOR j IN 1..n LOOP
-        IF -(-costs[m * (n + 1) + j] >> 32) < edits THEN
-            edits := -(-costs[m * (n + 1) + j] >> 32);
-            first := -costs[m * (n + 1) + j] & (edit - 1);
+    at := m * width - m - low + 1;
+    FOR j IN greatest(m + low, 1)..least(m + high, cardinality(document)) LOOP
+        IF -(-costs[at + j] >> 32) < edits THEN
+            edits := -(-costs[at + j] >> 32);
+            first := -costs[at + j] & (edit - 1);
             last := j;
         END IF;
     END LOOP;
@@ -106,8 +116,8 @@ BEGIN
     end_in_piece := i;
     end_in_document := j;
     WHILE i > 0 LOOP
-        at := i * (n + 1) + j;
-        IF j > 0 AND piece[i] = document[j] AND costs[at] = costs[at - n - 2] THEN
+        at := i * width + j - i - low + 1;
+        IF j > 0 AND piece[i] = document[j] AND costs[at] = costs[at - width] THEN
             IF (i, j) <> (end_in_piece, end_in_document) THEN
                 runs := ARRAY[i, end_in_piece, j - first, end_in_document - first] || runs;
             END IF;
@@ -115,10 +125,10 @@ BEGIN
             j := j - 1;
             end_in_piece := i;
             end_in_document := j;
-        ELSIF j > 0 AND piece[i] <> document[j] AND costs[at] = costs[at - n - 2] + edit THEN
+        ELSIF j > 0 AND piece[i] <> document[j] AND costs[at] = costs[at - width] + edit THEN
             i := i - 1;
             j := j - 1;
-        ELSIF costs[at] = costs[at - n - 1] + edit THEN
+        ELSIF costs[at] = costs[at - width + 1] + edit THEN
             i := i - 1;
         ELSE
             j := j - 1;
@@ -130,8 +140,9 @@ BEGIN
 END $$;
 
 -- The place of a piece in a document, as _align_piece() returns it; NULL if less than 70 % of the piece stands there.
--- With at most e edits, a place of m words has m - e words of the piece or more among at most m + e words, so only the
--- windows that have as many are aligned. A place begins and ends with a word of the piece, so it is in these windows.
+-- An edit destroys at most two of the m - 1 pairs of neighbouring words of a piece, and shifts those that follow by at most
+-- one word. So at most e edits leave m - 1 - 2e pairs or more, whose shifts differ by at most e. Only such parts of the
+-- document are aligned. Jokinen and Ukkonen, Two algorithms for approximate string matching in static texts, MFCS 1991.
 CREATE OR REPLACE FUNCTION textsim._place_of(
     piece integer[], document integer[], OUT edits integer, OUT first integer, OUT last integer, OUT runs integer[])
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -142,32 +153,35 @@ DECLARE
     aligned record;
 BEGIN
     SELECT 0, p.place - 1, p.place - 1 + m, '{}'::integer[] INTO edits, first, last, runs
-    FROM unnest(array_positions(document, piece[1])) p (place)
-    WHERE document[p.place:p.place + m - 1] = piece ORDER BY p.place LIMIT 1;
-    IF edits IS NOT NULL OR most = 0 THEN
+    FROM (SELECT document[:] AS words OFFSET 0) d  -- a slice of the argument would copy it all
+    CROSS JOIN unnest(array_positions(d.words, piece[1])) p (place)
+    WHERE d.words[p.place:p.place + m - 1] = piece ORDER BY p.place LIMIT 1;
+    IF edits IS NOT NULL OR (most > 0) IS NOT TRUE THEN
         RETURN;
     END IF;
     FOR near IN
-        SELECT min(s.first) AS first, max(s.last) AS last
+        SELECT min(s.shift) - most AS low, max(s.shift) + most AS high
         FROM (
-            SELECT w.first, w.last, count(*) FILTER (WHERE w.is_apart) OVER (ORDER BY w.first) AS number
+            SELECT w.shift, count(*) FILTER (WHERE w.is_apart) OVER (ORDER BY w.shift) AS number
             FROM (
-                SELECT g.first, g.last, g.first > lag(g.last) OVER (ORDER BY g.first) AS is_apart
+                SELECT g.shift, g.shift - lag(g.shift) OVER (ORDER BY g.shift) > 2 * most AS is_apart
                 FROM (
-                    SELECT d.place AS first, lead(d.place, m - most - 1) OVER (ORDER BY d.place) AS last
-                    FROM unnest(document) WITH ORDINALITY d (word, place)
-                    WHERE d.word IN (SELECT unnest(piece))
+                    SELECT (d.place - p.place)::integer AS shift, sum(count(*)) OVER (
+                        ORDER BY d.place - p.place RANGE BETWEEN most PRECEDING AND CURRENT ROW) AS pairs
+                    FROM unnest(document, document[2:]) WITH ORDINALITY d (word, next, place)
+                    JOIN unnest(piece, piece[2:]) WITH ORDINALITY p (word, next, place) USING (word, next)
+                    GROUP BY d.place - p.place
                 ) g
-                WHERE g.last - g.first < m + most
+                WHERE g.pairs >= m - 1 - 2 * most
             ) w
         ) s
         GROUP BY s.number ORDER BY 1
     LOOP
-        aligned := textsim._align_piece(piece, document[near.first:near.last], coalesce(edits, most + 1));
+        aligned := textsim._align_piece(piece, document, near.low, near.high, coalesce(edits, most + 1));
         IF aligned.last IS NOT NULL THEN
             edits := aligned.edits;
-            first := near.first - 1 + aligned.first;
-            last := near.first - 1 + aligned.last;
+            first := aligned.first;
+            last := aligned.last;
             runs := aligned.runs;
         END IF;
     END LOOP;
@@ -192,9 +206,9 @@ CREATE OR REPLACE FUNCTION textsim._quotation_kinds(c textsim.corpus, form text,
 RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN textsim._differing(
+    RETURN CASE WHEN form = other_form AND run = other_run THEN '{}' ELSE textsim._differing(
         array_remove(textsim._guard_kinds(), 'content'), c.guard_words, '{}', form, other_form)
-        || textsim._numerals_and_units(run, other_run);
+        || textsim._numerals_and_units(run, other_run) END;
 END $$;
 
 -- The verdict on a reading of a quotation by a document; NULL if it is absent. signs, words_before: those of the original
@@ -218,6 +232,8 @@ DECLARE
     theirs text;
     has_signs boolean;
     k integer;
+    around text[];
+    words_before_around integer;
     last_of_run integer;
     low integer;
     high integer;
@@ -227,12 +243,18 @@ BEGIN
     IF word_ids IS NOT NULL THEN
         numbers := textsim._stored_numbers(c.id, NULL, array_to_string(forms, ' '));
     ELSE
-        -- Numbers of two texts may differ for a word that is not in the dictionary, so both are numbered together.
+        -- Numbers of two texts may differ for a word that is not in the dictionary, so a word of the document has the number
+        -- that the quotation gives it, or 0.
         numbers := array(
-            SELECT dense_rank() OVER (ORDER BY u.word COLLATE "C")::integer
-            FROM unnest(words || string_to_array(normal_form, ' ')) WITH ORDINALITY u (word, place)
+            SELECT min(u.place) OVER (PARTITION BY u.word COLLATE "C")::integer
+            FROM unnest(words) WITH ORDINALITY u (word, place)
             ORDER BY u.place);
-        document := numbers[cardinality(words) + 1:];
+        document := array(
+            SELECT coalesce(q.number, 0)
+            FROM unnest(string_to_array(normal_form, ' ')) WITH ORDINALITY u (word, place)
+            LEFT JOIN (SELECT DISTINCT * FROM unnest(words, numbers)) q (word, number)
+                ON q.word = u.word COLLATE "C"
+            ORDER BY u.place);
     END IF;
     pieces := '[]';
     differences := '[]';
@@ -243,27 +265,32 @@ BEGIN
         SELECT * INTO place FROM textsim._place_of(
             CASE WHEN cardinality(forms) = 1 OR length >= 3 THEN numbers[in_text + 1:in_text + length] END,
             document[ends + 1:]) p;
+        edits := edits + coalesce(place.edits, length);
+        EXIT WHEN 10 * edits > 3 * cardinality(words);
         IF place.edits IS NULL THEN
-            edits := edits + length;
             differences := differences || jsonb_build_object(
                 'in_text', in_text, 'quotation', forms[number], 'in_document', NULL, 'document', '',
                 'kinds', textsim._quotation_kinds(c, forms[number], '', forms[number], ''));
             pieces := pieces || jsonb_build_object('in_text', in_text, 'words', length, 'in_document', NULL,
                 'words_in_document', 0, 'left_out', '', 'kinds', '[]'::jsonb);
         ELSE
-            edits := edits + place.edits;
             left_out := CASE WHEN pieces = '[]' THEN ''
                 ELSE textsim._words_between(c, word_ids, normal_form, ends, ends + place.first) END;
             pieces := pieces || jsonb_build_object('in_text', in_text, 'words', length,
                 'in_document', ends + place.first, 'words_in_document', place.last - place.first,
                 'left_out', left_out, 'kinds', textsim._quotation_kinds(c, '', left_out, '', left_out));
+            IF place.runs <> '{}' THEN
+                -- At an end of the piece, the words next to the place are named.
+                words_before_around := greatest(ends, ends + place.first - length);
+                around := string_to_array(textsim._words_between(c, word_ids, normal_form, words_before_around,
+                    least(cardinality(document), ends + place.last + length)), ' ');
+            END IF;
             FOR k IN 1..cardinality(place.runs) BY 4 LOOP
                 last_of_run := place.runs[k + 1];
                 before := least(2, place.runs[k] - coalesce(place.runs[k - 3], 0));
                 after := least(2, coalesce(place.runs[k + 4], length) - last_of_run);
                 low := ends + place.first + place.runs[k + 2];
                 high := ends + place.first + place.runs[k + 3];
-                -- At an end of the piece, the words next to the place are named.
                 IF place.runs[k] = 0 THEN
                     low := greatest(ends, low - last_of_run);
                 END IF;
@@ -271,12 +298,13 @@ BEGIN
                     high := least(cardinality(document), high + length - place.runs[k]);
                 END IF;
                 left_out := array_to_string(own[place.runs[k] + 1:last_of_run], ' ');
-                theirs := textsim._words_between(c, word_ids, normal_form, low, high);
+                theirs := array_to_string(around[low - words_before_around + 1:high - words_before_around], ' ');
                 differences := differences || jsonb_build_object(
                     'in_text', in_text + place.runs[k], 'quotation', left_out, 'in_document', low, 'document', theirs,
                     'kinds', textsim._quotation_kinds(
                         c, array_to_string(own[place.runs[k] - before + 1:last_of_run + after], ' '),
-                        textsim._words_between(c, word_ids, normal_form, low - before, high + after), left_out, theirs));
+                        array_to_string(around[low - words_before_around - before + 1:high - words_before_around + after],
+                            ' '), left_out, theirs));
             END LOOP;
             -- The words of a text without other words are its signs.
             IF place.edits = 0 AND words_before[cardinality(words_before)] > 0 THEN

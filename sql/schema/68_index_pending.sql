@@ -1,7 +1,7 @@
 -- Indexing pending changes from SQL, as a worker does: the rows of attached tables, and the ids of words.
--- Each step is its own transaction and can be repeated. So it needs no lease, and workers may run at the same
--- time. In mode inline a row can be removed without a log entry after it was read and before its document is added. So
--- the rows are read again after documents were added, here and in a worker.
+-- Each step is its own transaction and can be repeated, so it needs no lease, and workers may run at the same time. In mode
+-- inline a row can be removed without a log entry after it was read and before its document is added, so the rows are
+-- read again after documents were added, here and in a worker.
 
 -- Detach dropped tables and log changes that triggers missed.
 CREATE OR REPLACE FUNCTION textsim._prepare_indexing(corpus text) RETURNS void

@@ -1,5 +1,5 @@
--- Rights. A role that only writes attached tables needs no rights here. Only writers may call the functions
--- that run with the rights of the schema's owner.
+-- Rights. A role that only writes attached tables needs no rights here, and only writers may call the functions that run
+-- with the rights of the schema's owner.
 
 REVOKE EXECUTE ON FUNCTION textsim._prepare_source(
     text, regclass, name[], name, text, name, name, name, regclass) FROM PUBLIC;

@@ -277,3 +277,18 @@ def test_no_function_changes_case_by_the_collation_of_the_database(
     for name, argument in calls:
         assert re.match(r"""[\w.]+ COLLATE (?:pg_catalog\.)?"C"\)""", argument), (name, argument)
     assert not [name for name, text in rows if re.search(r"~\*|(?i:\bilike\b)", text)]
+
+
+def test_no_function_depends_on_the_meaning_of_a_backslash(connection: Connection) -> None:
+    """If standard_conforming_strings is off, a backslash in '...' escapes what follows it."""
+    literals = re.compile(r"(?:--[^\n]*|(E?)('(?:[^']|'')*'(?:\s*\n\s*'(?:[^']|'')*')*))")
+    rows = connection.execute(
+        "SELECT p.oid::regprocedure::text, p.prosrc FROM pg_proc p "
+        "JOIN pg_language l ON l.oid = p.prolang AND l.lanname = 'plpgsql' "
+        "WHERE p.pronamespace = 'textsim'::regnamespace"
+    ).fetchall()
+    assert rows
+    for name, body in rows:
+        for prefix, literal in literals.findall(body):
+            # \u is the same character in a literal and in a regular expression.
+            assert prefix or not re.search(r"\\[^uU]", literal), (name, literal)

@@ -195,7 +195,7 @@ class DocumentMethods(CheckedArguments):
             >>> posts.rejected()
             [Rejected(key='rejected: 1', reason='spam', scope=None)]
         """
-        return self._current.call_once(remove_documents.reject, self._key(key), reason)
+        return self._current.call(remove_documents.reject, self._key(key), reason)
 
     def rejected(self, scope: Scope | None = None) -> list[Rejected]:
         """Return the rejected documents, in the order of their keys.

@@ -143,7 +143,7 @@ class MergeReport(NamedTuple):
     merged: int
     """The rows that were merged, each into the row that is kept."""
     left_alone: dict[str, str]
-    """The keys of rows that are no duplicates any more, or that a constraint keeps, with the reasons."""
+    """The keys of rows that are no duplicates now, or that a constraint or trigger keeps, and why."""
 
 
 class Unmerged(NamedTuple):

@@ -104,12 +104,15 @@ def forget(
 
 def reject(store: Store, key: str, reason: str) -> str:
     """Reject the text of a document, and return the key that it has from then on."""
+    row = None
+    # Of a unique corpus, this error says that it was rebuilt meanwhile.
+    refusals = () if store.corpus.config.is_unique else (pg.ObjectNotInPrerequisiteState,)
     try:
-        with (
-            configuration_errors(pg.ObjectNotInPrerequisiteState),
-            transaction(store.engine) as connection,
-        ):
-            row = connection.execute(statements.REJECT, [store.corpus.name, key, reason]).fetchone()
+        with configuration_errors(*refusals):
+            for attempt in Attempts():
+                with attempt, transaction(store.engine) as connection:
+                    values = [store.corpus.name, key, reason]
+                    row = connection.execute(statements.REJECT, values).fetchone()
     except pg.NoDataFound as error:
         raise DocumentNotFound(error.diag.message_primary or str(error)) from error
     assert row is not None
