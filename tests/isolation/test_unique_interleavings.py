@@ -372,7 +372,7 @@ def test_attaching_waits_for_a_writer_of_the_corpus(scene: Scene) -> None:
     a.does(a.sql(ADD, "a", RED))
     b.waits(b.sql("SELECT textsim.attach('c', 't', 'id', 'body')"))
     a.commit()
-    with pytest.raises(pg.UniqueViolation, match=r"1 rows of table public\.t match"):
+    with pytest.raises(pg.UniqueViolation, match=r"1 row of table public\.t matches"):
         b.end()
     assert scene.forms() == {"a": RED}
 

@@ -14,16 +14,11 @@ from tests.support.catalog import check_settings
 from tests.support.connections import Connection
 
 PUBLIC = {
-    "immutable strict": (
-        "containment cosine_distance cosine_similarity dice euclidean jaccard "
-        "jaccard_of_counts join_key key_part levenshtein levenshtein_words lr_norm manhattan "
-        "normal_form overlap shingles words"
-    ),
+    "immutable strict": ("join_key key_part levenshtein measure normal_form shingles"),
     "stable": (
         "candidates cluster_events "
-        "contradictions differs distinct_of jaccard judgements languages matches "
-        "members nearest neighbours passages passages_of quote regions rejected "
-        "signature"
+        "contradictions differs distinct_of jaccard judgements matches "
+        "members nearest neighbours passages passages_of quote regions rejected"
     ),
     "volatile": (
         "add add_unique attach clusters create_corpus detach drop_corpus "
@@ -139,7 +134,6 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
     ("call", "message"),
     [
         ("textsim.matches('none', 'a')", 'corpus "none" does not exist'),
-        ("textsim.signature('none', 'a')", 'corpus "none" does not exist'),
         ("textsim.shingles('a', 'line', 1)", 'unit is "line"; expected "word" or "char"'),
         ("textsim.shingles('a', 'word', 0)", "shingle length is 0; expected 1 to 1000"),
         ("textsim.matches('c', 'a', 1.5)", "threshold is 1.5; expected above 0, at most 1"),
@@ -165,7 +159,6 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
         ("textsim.judgements('none')", 'corpus "none" does not exist'),
         ("textsim.contradictions(NULL)", "the name of the corpus is NULL"),
         ("textsim.matches(NULL, 'a', language => 'en')", "the name of the corpus is NULL"),
-        ("textsim.signature(NULL, 'a')", "the name of the corpus is NULL"),
         ("textsim.pairs(NULL)", "the name of the corpus is NULL"),
         ("textsim.duplicates(NULL)", "the name of the corpus is NULL"),
         (
@@ -197,7 +190,6 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
         *(
             (f"textsim.{function}('{corpus}', {rest}language => '{code}')", message)
             for function, rest in (
-                ("signature", "'a', "),
                 ("jaccard", "'a', 'b', "),
                 ("candidates", "'a', "),
                 ("matches", "'a', "),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, LiteralString
 
 from psycopg import errors as pg
 
-from textsim_db.base.run_ahead import cut
+from textsim_db.base.run_ahead import BATCH_DOCUMENTS, cut
 from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, configuration_errors, read_rows, transaction
 from textsim_db.db.retries import Attempts, WriterAttempts
@@ -19,7 +19,6 @@ from textsim_db.errors import CorpusBusy, CorpusChanged, DocumentNotFound
 from textsim_db.results import ForgetReport, Rejected
 from textsim_db.text.storable import possible_keys
 from textsim_db.write import statements
-from textsim_db.write.input_batches import BATCH_DOCUMENTS
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

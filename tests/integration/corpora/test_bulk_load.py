@@ -13,11 +13,11 @@ import pytest
 import textsim_db as ts
 from tests.support.sampling import sample
 from tests.support.waiting import LOCKS, wait_for, wait_until
+from textsim_db.base.run_ahead import BATCH_DOCUMENTS
 from textsim_db.db import stored_corpus
 from textsim_db.results import AddReport
-from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
+from textsim_db.sketch.learned_shingles import SAMPLE_DOCUMENTS
 from textsim_db.write import vacuum_loads
-from textsim_db.write.input_batches import BATCH_DOCUMENTS
 
 LOAD = (
     "import sys, textsim_db as ts\n"
