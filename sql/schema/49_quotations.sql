@@ -61,7 +61,7 @@ BEGIN
     signs := string_to_array(translate(found, '⠁⠂⠃⠄⠅⠆⠇⠈⠉⠊⠋−', E'%‰*/\\&@-.,:-'), NULL);
     words_before := array(
         SELECT sum(cardinality(string_to_array(textsim._form(c, p.text), ' '))) OVER (ORDER BY p.place)
-        FROM unnest(string_to_array(translate(marked, found, repeat(E'\x01', length(found))), E'\x01'))
+        FROM unnest(string_to_array(translate(marked, found, repeat(left(found, 1), length(found))), left(found, 1)))
             WITH ORDINALITY p (text, place)
         ORDER BY p.place);
 END $$;

@@ -50,6 +50,8 @@ def test_a_rejected_text_is_not_remembered(notes: ts.Corpus) -> None:
     for force in (False, True):
         answer = json.loads(tools.remember(f"{HARBOUR} now", force=force))
         assert answer | expected | {"is_stored": False, "key": "rejected: b2"} == answer
+    sibling = json.loads(tools.check_before_write(f"{HARBOUR}, not in June"))
+    assert (sibling["outcome"], sibling["matches"]) == ("new", [])
     assert json.loads(CorpusTools(notes, "anna").remember(HARBOUR))["outcome"] == "new"
 
 
