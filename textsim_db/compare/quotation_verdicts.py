@@ -52,8 +52,8 @@ class Reading(NamedTuple):
 
     words: list[list[str]]
     """The words of each piece; a piece has at least one."""
-    spans: list[list[tuple[int, int]]]
-    """The characters of each word in the quotation."""
+    spans: list[tuple[int, int]]
+    """The characters of each piece in the quotation, from its first word to its last."""
     signs: list[str]
     """The signs of each piece."""
 
@@ -100,8 +100,8 @@ def _reading(text: str, spans: Iterable[tuple[int, int]], config: CorpusConfig |
         words, places = places_of_words(text[start:end], config)
         if words:
             reading.words.append(words)
-            firsts, lasts = places.starts + start, places.ends + start
-            reading.spans.append(list(zip(firsts.tolist(), lasts.tolist(), strict=True)))
+            first, last = places.span(0, len(words))
+            reading.spans.append((start + first, start + last))
             reading.signs.append(" ".join(symbols(text, start, end)))
     return reading
 
@@ -200,8 +200,7 @@ def _verdict_on_reading(reading: Reading, document: DocumentWords) -> Quotation:
     end = 0
     before = accumulate(map(len, reading.words), initial=0)
     columns = zip(*reading, places, before, strict=False)
-    for words, spans, signs, place, in_text in columns:
-        characters = spans[0][0], spans[-1][1]
+    for words, characters, signs, place, in_text in columns:
         if place is None:
             kinds = (*document.kinds(words, []), *numerals_and_units(words, []))
             differences.append(QuotationDifference(in_text, " ".join(words), None, "", kinds))
@@ -282,6 +281,8 @@ def _differences(
     """
     piece, run = document.numbers_of(words), document.numbers[place.first : place.last]
     runs = _different_runs(piece, run)
+    start = max(earliest, place.first - len(words))
+    around = document.words(start, place.last + len(words))
     for k, (first, last, low, high) in enumerate(runs):
         before = min(_CONTEXT, first - (runs[k - 1][1] if k else 0))
         following = runs[k + 1][0] if k + 1 < len(runs) else len(words)
@@ -291,10 +292,11 @@ def _differences(
             low = max(earliest, low - (last - first))
         if last == len(words):
             high = min(len(document.numbers), high + (last - first))
+        low_around, high_around = low - start, high - start
         kinds = document.kinds(
-            words[first - before : last + after], document.words(low - before, high + after)
+            words[first - before : last + after], around[low_around - before : high_around + after]
         )
-        theirs = document.words(low, high)
+        theirs = around[low_around:high_around]
         kinds += numerals_and_units(words[first:last], theirs)
         yield QuotationDifference(
             in_text + first, " ".join(words[first:last]), low, " ".join(theirs), tuple(kinds)

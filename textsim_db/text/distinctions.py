@@ -285,6 +285,7 @@ _SIGNS = re.compile(
 """Punctuation that may decide: percent, operators, the signs and the point of numbers, and the minus of
 "A-", but not a broken word; the end of a word such as "c++"; and characters that may be symbols."""
 _DASHES = frozenset("‐‑‒–—―−")
+_DIGITS = frozenset("0123456789")
 
 
 def symbols(text: str, start: int = 0, end: int | None = None) -> list[str]:
@@ -303,4 +304,4 @@ def symbols(text: str, start: int = 0, end: int | None = None) -> list[str]:
 
 
 def has_digit(word: str) -> bool:
-    return any("0" <= character <= "9" for character in word)
+    return not _DIGITS.isdisjoint(word)

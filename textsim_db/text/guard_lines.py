@@ -32,6 +32,7 @@ kib mib gib
 """
 UNITS = frozenset(_UNITS.split())
 """Units that belong to the number before them, with a space or without."""
+_SYLLABLES = frozenset(NEGATION_SYLLABLES)
 _ORDINAL = re.compile(f"([0-9]+)(?:{'|'.join(ORDINALS)})")
 _INTEGER = re.compile("-?[0-9]+")
 _INTEGER_WITH_UNIT = re.compile(f"-?[0-9]+({'|'.join(sorted(UNITS))})?")
@@ -156,11 +157,13 @@ def _negations(words: Sequence[str]) -> Iterator[int]:
     """Yield the place of each negation; of those that overlap the first counts, and the longest."""
     place = 0
     while place < len(words):
-        for length in range(LONGEST_PHRASE, 0, -1):
-            negation = " ".join(words[place : place + length])
-            if negation in NEGATION_PHRASES or (length == 1 and _is_negation(negation)):
-                yield place
-                break
+        length = 1
+        if words[place] in WORDS_OF_PHRASES:
+            lengths = range(LONGEST_PHRASE, 1, -1)
+            phrases = (n for n in lengths if " ".join(words[place : place + n]) in NEGATION_PHRASES)
+            length = next(phrases, 1)
+        if length > 1 or _is_negation(words[place]):
+            yield place
         place += length
 
 
@@ -179,4 +182,4 @@ def _french_negations(words: Sequence[str]) -> int:
 
 
 def _is_negation(word: str) -> bool:
-    return word in NEGATIONS or any(syllable in word for syllable in NEGATION_SYLLABLES)
+    return word in NEGATIONS or not _SYLLABLES.isdisjoint(word)
