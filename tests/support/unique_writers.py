@@ -75,7 +75,7 @@ class Client:
         self._operations: list[Callable[[], object]] = [
             *(self._add, self._add, self._add_unique, self._force, self._remove, self._add_listed),
             *(self._insert, self._insert, self._insert_many, self._update, self._update),
-            *(self._upsert, self._move, self._delete, self._forget),
+            *(self._upsert, self._move, self._delete, self._forget, self._reject),
         ]
         if self.corpus.config.scoped:  # no pair of two scopes is judged
             self._operations.append(self._lock_scope)
@@ -151,6 +151,13 @@ class Client:
     def _forget(self) -> None:
         """Its words go with the next rebuild."""
         self._run("SELECT FROM textsim.forget('c', ARRAY[%s])", self._document()[0])
+
+    def _reject(self) -> None:
+        try:
+            with self.connection.transaction():
+                self._run("SELECT textsim.reject('c', %s, 'spam')", self._document()[0])
+        except errors.NoDataFound:
+            self.outcomes["nothing to reject"] += 1
 
     def _add_listed(self) -> None:
         """Add the texts of a list that have no twin, in another order; none may be refused."""
@@ -280,7 +287,8 @@ def _documents(connection: Connection) -> dict[str, Stored]:
     ((number,),) = connection.execute(NUMBER.encode()).fetchall()
     statement = (
         f"SELECT key, textsim._stored_form({number}, word_ids, normal_form), scope, forced "
-        f"FROM textsim.document_{number} WHERE expires_at > now() OR expires_at IS NULL"
+        f"FROM textsim.document_{number} "
+        "WHERE (expires_at > now() OR expires_at IS NULL) AND rejected IS NULL"
     )
     return {
         key: Stored(form, of, is_forced, set(shingles(form, "word", 3)))
