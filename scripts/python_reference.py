@@ -128,7 +128,7 @@ def _class_parts(owner: str, kind: Any) -> Iterator[str]:
         yield "\n".join(_contents(title, names.split(), short) for title, names in CORPUS.items())
     yield "\n".join(
         [
-            *(f"- `{name}` ({type_}): {doc}" for name, (type_, doc) in fields.items()),
+            *(f"- `{name}` ({type_}): {doc}".rstrip(": ") for name, (type_, doc) in fields.items()),
             *(f"- {text}" for text in short.values()),
         ]
     )
@@ -174,17 +174,19 @@ def _function_parts(function: Any) -> Iterator[str]:
 
 
 def _fields(thing: Any) -> dict[str, tuple[str, str]]:
-    """Return the types and docstrings of the fields of a class, or of the constants of a module."""
+    """Return the types and docstrings of the fields of a class, or of the constants of a module.
+
+    A field whose name says what it is has no docstring.
+    """
     tree = ast.parse(textwrap.dedent(inspect.getsource(thing)))
     body = tree.body if inspect.ismodule(thing) else tree.body[0].body  # type: ignore[attr-defined]
     fields = {}
-    for field, doc in pairwise(body):
-        match field, doc:
-            case (
-                ast.AnnAssign(target=ast.Name(name), annotation=type_),
-                ast.Expr(ast.Constant(str(text))),
-            ) if not name.startswith("_"):
-                fields[name] = ast.unparse(type_), _prose(text)
+    for field, after in pairwise([*body, ast.Pass()]):
+        match field:
+            case ast.AnnAssign(target=ast.Name(name), annotation=type_) if not name.startswith("_"):
+                is_described = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                text = _prose(str(after.value.value)) if is_described else ""
+                fields[name] = ast.unparse(type_), text
     return fields
 
 

@@ -173,7 +173,10 @@ def _parameter(parameter: Any) -> str:
     value = "" if parameter.is_flag or parameter.name == "help" else f" {parameter.metavar}"
     forms = ", ".join(f"`{form}{value}`" for form in [*parameter.opts, *parameter.secondary_opts])
     default = "" if parameter.is_flag or parameter.default is None else parameter.default
-    shown = f" Default: `{getattr(default, 'value', default)}`." if default != "" else ""
+    default = (
+        ", ".join(default) if isinstance(default, list) else getattr(default, "value", default)
+    )
+    shown = f" Default: `{default}`." if default != "" else ""
     return f"{forms}: {parameter.help}{shown}"
 
 

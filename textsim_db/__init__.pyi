@@ -32,7 +32,7 @@ from textsim_db.errors import (
     SchemaError as SchemaError,
     TextsimError as TextsimError,
 )
-from textsim_db.files.arrow_results import Results as Results
+from textsim_db.files.arrow_frames import Results as Results
 from textsim_db.measures.explanation import (
     Explanation as Explanation,
     PairDifferences as PairDifferences,

@@ -17,6 +17,7 @@ from sqlalchemy import (
     ARRAY,
     BigInteger,
     Boolean,
+    ClauseElement,
     ColumnElement,
     DateTime,
     Double,
@@ -56,7 +57,14 @@ TextValue: TypeAlias = str | SQLColumnExpression[Any]
 """A text, or a column or an expression of texts."""
 _Type: TypeAlias = TypeEngine[Any] | type[TypeEngine[Any]]
 _MATCH: dict[str, _Type] = {"key": Text, "similarity": Double, "differs": ARRAY(Text)}
-_PAIR: dict[str, _Type] = {"a": Text, "b": Text, "similarity": Double}
+_ARGUMENTS: dict[str, _Type] = {
+    **dict.fromkeys(("k", "max_results", "min_words", "max_documents"), Integer),
+    **dict.fromkeys(("keys", "texts", "scopes"), ARRAY(Text)),
+    "threshold": Double,
+    "guards": Boolean,
+    "judgements": Boolean,
+}
+"""The types of the arguments that are no text."""
 
 
 def matches(
@@ -74,14 +82,7 @@ def matches(
         >>> found = matches("news", "Snow fell in the hills.")
         >>> statement = select(found.c.key).where(found.c.similarity > 0.9)
     """
-    return _table(
-        "matches",
-        [
-            *(_text(corpus), _text(text), _number(threshold), _whole(max_results)),
-            *(_text(language), _text(scope)),
-        ],
-        _MATCH,
-    )
+    return _table("matches", _MATCH, locals())
 
 
 def nearest(
@@ -92,8 +93,7 @@ def nearest(
     scope: TextValue | None = None,
 ) -> TableValuedAlias:
     """Return the k most similar candidates of a text, at any similarity: columns as in matches()."""
-    arguments = [_text(corpus), _text(text), _whole(k), _text(language), _text(scope)]
-    return _table("nearest", arguments, _MATCH)
+    return _table("nearest", _MATCH, locals())
 
 
 def neighbours(
@@ -110,10 +110,8 @@ def neighbours(
         key: the key of the document; or a value of a key column, such as 42; or key_of(Item), for each
             row of a class.
     """
-    is_expression = hasattr(key, "__clause_element__") or isinstance(key, ColumnElement)
-    text: Any = key_of([key]) if is_expression else join_key(key)  # type: ignore[arg-type]
-    arguments = [_text(corpus), _text(text), _number(threshold), _whole(max_results)]
-    return _table("neighbours", [*arguments, _text(language)], _MATCH)
+    key = key_of([key]) if _is_expression(key) else join_key(key)  # type: ignore[arg-type]
+    return _table("neighbours", _MATCH, locals())
 
 
 def distinct_of(
@@ -131,15 +129,7 @@ def distinct_of(
         keys: the keys of documents in order of rank; or an array of them, such as
             func.array(select(key_of(Item)).order_by(Item.score).scalar_subquery()).
     """
-    listed = bindparam(None, [*keys], ARRAY(Text)) if isinstance(keys, Sequence) else keys
-    return _table(
-        "distinct_of",
-        [
-            *(_text(corpus), listed, _whole(max_results), _number(threshold)),
-            *(bindparam(None, guards, Boolean), _text(missing)),
-        ],
-        {"key": Text, "rank": Integer, "copies": ARRAY(Text)},
-    )
+    return _table("distinct_of", {"key": Text, "rank": Integer, "copies": ARRAY(Text)}, locals())
 
 
 def pairs(
@@ -149,8 +139,7 @@ def pairs(
     scope: TextValue | None = None,
 ) -> TableValuedAlias:
     """Return all pairs of similar documents: the columns a, b and similarity."""
-    arguments = [_text(corpus), _number(threshold), _text(language), _text(scope)]
-    return _table("pairs", arguments, _PAIR)
+    return _table("pairs", {"a": Text, "b": Text, "similarity": Double}, locals())
 
 
 def clusters(
@@ -163,12 +152,7 @@ def clusters(
 ) -> TableValuedAlias:
     """Return the members of clusters: the columns key, cluster, kept and weakest."""
     return _table(
-        "clusters",
-        [
-            *(_text(corpus), _number(threshold), _text(linkage), _text(language), _text(scope)),
-            bindparam(None, judgements, Boolean),
-        ],
-        {"key": Text, "cluster": Integer, "kept": Text, "weakest": Double},
+        "clusters", {"key": Text, "cluster": Integer, "kept": Text, "weakest": Double}, locals()
     )
 
 
@@ -182,14 +166,7 @@ def duplicates(
     judgements: bool = False,
 ) -> TableValuedAlias:
     """Return the documents to remove: the columns key, kept (which stays instead) and similarity."""
-    return _table(
-        "duplicates",
-        [
-            *(_text(corpus), _text(keep), _number(threshold), _text(linkage), _text(language)),
-            *(_text(scope), bindparam(None, judgements, Boolean)),
-        ],
-        {"key": Text, "kept": Text, "similarity": Double},
-    )
+    return _table("duplicates", {"key": Text, "kept": Text, "similarity": Double}, locals())
 
 
 def members(corpus: str, key: TextValue | None = None) -> TableValuedAlias:
@@ -197,9 +174,17 @@ def members(corpus: str, key: TextValue | None = None) -> TableValuedAlias:
 
     The columns are key, cluster, representative, similarity (to the representative) and crowded.
     """
-    columns: dict[str, _Type] = {"key": Text, "cluster": BigInteger, "representative": Text}
-    columns |= {"similarity": Double, "crowded": Boolean}
-    return _table("members", [_text(corpus), _text(key)], columns)
+    return _table(
+        "members",
+        {
+            "key": Text,
+            "cluster": BigInteger,
+            "representative": Text,
+            "similarity": Double,
+            "crowded": Boolean,
+        },
+        locals(),
+    )
 
 
 def passages(
@@ -216,11 +201,8 @@ def passages(
     """
     return _table(
         "passages",
-        [
-            *(_text(corpus), _text(text), _whole(min_words), _whole(max_results)),
-            *(_text(scope), _whole(max_documents)),
-        ],
         {"key": Text, "words": Integer, "in_text": Integer, "in_document": Integer},
+        locals(),
     )
 
 
@@ -234,12 +216,7 @@ def twins_of(
 
     Documents like these texts are locked to the end of the transaction, so insert the other texts in it.
     """
-    lists = (None if each is None else [*each] for each in (keys, texts, scopes))
-    return _table(
-        "twins_of",
-        [_text(corpus), *(bindparam(None, each, ARRAY(Text)) for each in lists)],
-        {"key": Text, "standing": Text, "similarity": Double},
-    )
+    return _table("twins_of", {"key": Text, "standing": Text, "similarity": Double}, locals())
 
 
 def has_key(rows: Any, key: SQLColumnExpression[Any]) -> ColumnElement[bool]:
@@ -309,21 +286,17 @@ def _as_text(each: Any) -> ColumnElement[str]:
     return each if isinstance(each.type, String) else cast(each, Text)
 
 
-def _text(value: TextValue | None) -> Any:
-    return bindparam(None, value, Text) if value is None or isinstance(value, str) else value
+def _is_expression(value: object) -> bool:
+    return isinstance(value, ClauseElement) or hasattr(value, "__clause_element__")
 
 
-def _number(value: float | None) -> Any:
-    return bindparam(None, value, Double)
-
-
-def _whole(value: int | None) -> Any:
-    return bindparam(None, value, Integer)
-
-
-def _table(name: str, arguments: Sequence[Any], columns: dict[str, _Type]) -> TableValuedAlias:
-    function = getattr(func.textsim, name)(*arguments)
-    table: TableValuedAlias = function.table_valued(
+def _table(name: str, columns: dict[str, _Type], arguments: dict[str, Any]) -> TableValuedAlias:
+    """Return a function as a table; arguments: by name, in their order. NULL needs its type."""
+    bound = [
+        each if _is_expression(each) else bindparam(None, each, _ARGUMENTS.get(argument, Text))
+        for argument, each in arguments.items()
+    ]
+    table: TableValuedAlias = getattr(func.textsim, name)(*bound).table_valued(
         *(column(each, type_) for each, type_ in columns.items())
     )
     return table

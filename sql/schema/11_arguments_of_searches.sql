@@ -1,6 +1,11 @@
 -- Checks that many functions share: of the corpus, the language, the scope and the threshold, and that no transaction
 -- is open.
 
+-- A number and a noun, for a message.
+CREATE OR REPLACE FUNCTION textsim._counted(number bigint, noun text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN number || ' ' || noun || CASE number WHEN 1 THEN '' ELSE 's' END;
+
 -- The recipe that these functions compute.
 CREATE OR REPLACE FUNCTION textsim._recipe() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -53,19 +58,6 @@ BEGIN
     RETURN c;
 END $$;
 
--- Whether a failed statement can be repeated, because a rebuild has replaced the corpus.
-CREATE OR REPLACE FUNCTION textsim._was_replaced(c textsim.corpus, name text) RETURNS boolean
-LANGUAGE sql STABLE PARALLEL SAFE
-RETURN
-    -- At the other levels a repeated statement has the same snapshot, which never shows the new corpus.
-    current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
-    AND NOT EXISTS (
-        SELECT FROM textsim.corpus o
-        WHERE o.name = _was_replaced.name AND (
-            o.id = (c).id
-            OR to_regclass('textsim.document_' || o.id) IS NULL
-            OR to_regclass('textsim.band_' || o.id) IS NULL));
-
 -- The corpus with a name, locked against a rebuild until the end of the transaction.
 -- VOLATILE, so that each repetition has a new snapshot, which shows the new corpus of a rebuild.
 CREATE OR REPLACE FUNCTION textsim._lock_corpus(name text) RETURNS textsim.corpus
@@ -80,7 +72,15 @@ BEGIN
                 'band_' || c.id, 'document_' || c.id);
             RETURN c;
         EXCEPTION WHEN undefined_table OR serialization_failure THEN
-            IF NOT textsim._was_replaced(c, name) THEN
+            -- It can be repeated if a rebuild has replaced the corpus. At the other levels a repeated statement has the
+            -- same snapshot, which never shows the new corpus.
+            IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') OR EXISTS (
+                SELECT FROM textsim.corpus o
+                WHERE o.name = _lock_corpus.name AND (
+                    o.id = c.id
+                    OR to_regclass('textsim.document_' || o.id) IS NULL
+                    OR to_regclass('textsim.band_' || o.id) IS NULL))
+            THEN
                 RAISE;
             END IF;
         END;

@@ -1,11 +1,11 @@
 -- The age of a time, when a document expires, and which documents have not expired. An expired document counts nowhere.
 --
--- now() of the server decides. Statements that users' results come from have the condition {alive} (in Python) or
+-- now() of the server decides. Every statement whose rows a user sees has the condition {alive} (in Python) or
 -- textsim._alive(c, 'd'), which is empty in a corpus without keep_for that is not unique. A row of an attached table that
--- has expired counts as a row without a text: textsim._has_document is the condition of every reader. It has the row filter too, which
--- _prepare_source parses as the condition of an index on an empty temporary table, so no code of a user runs with the
--- rights of the schema's owner. Clocks of transactions differ. So an unchanged document of a unique corpus is compared
--- again before it counts for longer: a later clock may have seen it expired, and have let a twin in.
+-- has expired counts as a row without a text, because every reader has the condition textsim._has_document. This includes
+-- the row filter, which _prepare_source parses as the condition of an index on an empty temporary table, so that no code
+-- of a user runs with the rights of the schema's owner. Clocks of transactions differ, and a later clock may have seen a
+-- document expired and let a twin in, so a unique corpus compares even an unchanged document before it counts for longer.
 
 -- How long ago a time was. If the clock was set back, it may be still to come; then how far ahead it is, so that nobody
 -- takes what waits since then for new.

@@ -1,4 +1,4 @@
--- The begin of a step of sql/upgrade. This file runs before each step, too, because an older schema may lack the function.
+-- How a step of sql/upgrade begins. This file runs before each step, too, because an older schema may lack the function.
 
 -- Lock textsim.corpus, the views, the other tables that all corpora share, and those of each corpus with these names,
 -- until the transaction ends. The first of several steps in one transaction locks for all. The files of sql/schema

@@ -1,5 +1,5 @@
--- From text to normal form, words and shingles. textsim_db.text computes the same, bit for bit. The file before has the
--- sets of code points, and so decides which signs belong to a word.
+-- From text to normal form, words and shingles. textsim_db.text computes the same, bit for bit. The sets of code points
+-- in 20 decide which signs belong to a word.
 
 -- A text ready for NFKC: broken words are joined, all code points are assigned, and runs of marks are short.
 -- Spaces replace unassigned code points, because versions of Unicode normalise only assigned ones alike. Runs
@@ -122,7 +122,7 @@ BEGIN
         form := textsim.normal_form(body);
     ELSE
         form := array_to_string(array(
-            SELECT w.word FROM unnest(textsim.words(body)) WITH ORDINALITY w (word, place)
+            SELECT w.word FROM unnest(string_to_array(textsim.normal_form(body), ' ')) WITH ORDINALITY w (word, place)
             WHERE NOT EXISTS (  -- hashed; <> ALL would compare with each word
                 SELECT FROM unnest(left_out) s (word) WHERE s.word = w.word COLLATE "C")
             ORDER BY w.place), ' ');
@@ -202,12 +202,6 @@ COMMENT ON FUNCTION textsim.normal_form(text)
     IS 'Returns the normal form of a text: words in lower case, joined by single spaces, after Unicode NFKC (version '
     '13.0). Punctuation is dropped, a word that a hyphen breaks at the end of a line is joined, and each decimal digit '
     'is an ASCII digit. A text without words has its symbols as words.';
-
-CREATE OR REPLACE FUNCTION textsim.words(text text) RETURNS text[]
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN string_to_array(textsim.normal_form(text), ' ');
-COMMENT ON FUNCTION textsim.words(text)
-    IS 'Returns the words of the normal form of a text, in order.';
 
 CREATE OR REPLACE FUNCTION textsim.shingles(text text, unit text, n integer) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -320,20 +320,6 @@ CREATE OR REPLACE FUNCTION textsim._jaccard(a text[], b text[]) RETURNS double p
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN textsim._ratio(textsim._count_shared(a, b), cardinality(a), cardinality(b));
 
-CREATE OR REPLACE FUNCTION textsim.signature(corpus text, text text, language text DEFAULT NULL) RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-BEGIN
-    RETURN textsim._signature(
-        c, textsim._query_values(c, textsim._form(c, text, textsim._check_language(c, language))));
-END $$;
-COMMENT ON FUNCTION textsim.signature(text, text, text)
-    IS 'Returns the signature of a text in a corpus; empty if the text has no words. language is an '
-    'ISO 639 code, for corpora that identify languages. It is required if the stop words of the '
-    'corpus depend on the language.';
-
 CREATE OR REPLACE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
 RETURNS double precision
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 SET search_path = pg_catalog, pg_temp
@@ -348,5 +334,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION textsim.jaccard(text, text, text, text)
     IS 'Returns the exact Jaccard similarity of two texts, 0 to 1: the shingles that both have, '
-    'divided by the shingles that either has. The corpus gives the settings; language is as in '
-    'signature().';
+    'divided by the shingles that either has. The corpus gives the settings. language is an '
+    'ISO 639 code, for corpora that identify languages. It is required if the stop words of the corpus depend on the '
+    'language.';

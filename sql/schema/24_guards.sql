@@ -1,38 +1,74 @@
 -- The guards of a text: what texts must share, besides being similar, to be merged. textsim_db.text.guards computes the
 -- same, and a test compares the lists with those of Python, which say why a word stands in them. If a list changes, raise
--- textsim._guard_lists() in 11, and GUARD_LISTS in Python: then a corpus is refused until a rebuild has computed its
+-- textsim._guard_lists() in 11 and GUARD_LISTS in Python, so that a corpus is refused until a rebuild has computed its
 -- guards anew.
 
--- The words of negation, divided by |.
-CREATE OR REPLACE FUNCTION textsim._negations() RETURNS text
+-- The words of a list, divided by |. A planner reads the constant, so that words are looked up in a hash table.
+CREATE OR REPLACE FUNCTION textsim._word_list(name text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN
-    'aint|aldri|aldrig|arent|asla|aucun|aucune|aucunement|belum|bez|bukan|bukanlah|cannot|cant|chưa|chẳng|chớ|'
-    'couldnt|değil|didnt|doesnt|dont|ei|eivät|ej|emme|ette|fără|geen|guère|hadnt|hardly|hasnt|havent|hayir|hiç|'
-    'ikke|ikkje|ilman|inga|ingen|ingenting|inget|inte|isnt|jamais|jamás|jangan|kaum|kein|keine|keinem|keinen|'
-    'keiner|keinerlei|keines|keinesfalls|keineswegs|keins|không|mightnt|mitnichten|mustnt|nada|nadie|ne|neanche|'
-    'nebyl|nebyla|nebylo|neednt|nei|nein|neither|nej|nejsem|nejsou|nem|nema|nemaju|nemmeno|nemá|nemám|nenhum|'
-    'nenhuma|není|neppure|nergens|nessun|nessuna|nessuno|never|neće|nic|nicht|nichts|nici|nicio|niciodată|niciun|'
-    'nie|niemals|niemand|niemandem|niemanden|niemandes|niente|niet|niets|nigdy|nije|nikad|nikada|nikdo|nikdy|'
-    'niko|niks|nikt|nimeni|nimic|nimmer|nincs|nincsenek|ninguna|ninguno|ninguém|ningún|nirgends|nirgendwo|'
-    'nirgendwoher|nirgendwohin|nisam|nisu|nitko|nič|ništa|no|nobody|non|none|nooit|nope|nor|not|nothing|nowhere|'
-    'nu|nulla|nullement|nunca|não|nélkül|ohne|olmadan|oughtnt|pas|rien|sans|scarcely|sehol|sem|senza|shant|'
-    'shouldnt|sin|soha|sohasem|tampoco|tanpa|tidak|tidaklah|uden|utan|uten|wasnt|weder|werent|without|wont|'
-    'wouldnt|yok|zonder|älkää|älä|đừng|żaden|żadna|żadne|żadnych|žiadny|žádná|žádné|žádný|δε|δεν|καμία|κανένα|'
-    'κανένασ|μη|μην|ούτε|ποτέ|τίποτα|χωρίσ|όχι|без|жодного|не|нельзя|нема|немає|нет|нету|ни|никада|никаких|'
-    'никакой|никога|никогда|никой|никто|никъде|нису|ничего|ништа|нищо|није|няма|нямало|нямам|нямаме|нямат|нямате|'
-    'нямах|нямаш|нямаше|ні|ніколи|ніхто|нічого|אין|אינה|אינו|אינם|בלי|לא|ללא|بدون|بغير|بلا|دون|غير|لا|لم|لن|ليس|'
-    'ليست|ليسوا|مت|نبايد|نبود|ندارد|ندارند|نشد|نشده|نكرد|نكرده|نميتوان|نميشود|نميكند|نه|نيست|نيستند|نہ|نہيں|هيچ|'
-    'नही|नहीं|ना|बिना|मत|নয়|না|নাই|নেই|ບໍ່|不|勿|无|未|沒|没|無|非|마세요|마십시오|못|못하는|못하다|못한|못한다|못할|못합니다|못해|못했다|못했습니다|아니|'
-    '아니다|아니라|아니에요|아니요|아닌|아닙니다|안';
-
--- The negations of several words. None of their words is one of the words above.
-CREATE OR REPLACE FUNCTION textsim._negation_phrases() RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN
-    'ain t|aren t|can t|couldn t|daren t|didn t|doesn t|don t|hadn t|hasn t|haven t|isn t|mayn t|mightn t|'
-    'mustn t|n t|needn t|nul n|nulle part|oughtn t|personne n|shan t|shouldn t|w o|wasn t|weren t|won t|wouldn t|'
-    'ไ ม่|ず に|せ ず|な い|な か っ|な く|ま せ ん';
+RETURN CASE name
+    -- The words of negation.
+    WHEN 'negations' THEN
+        'aint|aldri|aldrig|arent|asla|aucun|aucune|aucunement|belum|bez|bukan|bukanlah|cannot|cant|chưa|chẳng|chớ|'
+        'couldnt|değil|didnt|doesnt|dont|ei|eivät|ej|emme|ette|fără|geen|guère|hadnt|hardly|hasnt|havent|hayir|hiç|'
+        'ikke|ikkje|ilman|inga|ingen|ingenting|inget|inte|isnt|jamais|jamás|jangan|kaum|kein|keine|keinem|keinen|'
+        'keiner|keinerlei|keines|keinesfalls|keineswegs|keins|không|mightnt|mitnichten|mustnt|nada|nadie|ne|neanche|'
+        'nebyl|nebyla|nebylo|neednt|nei|nein|neither|nej|nejsem|nejsou|nem|nema|nemaju|nemmeno|nemá|nemám|nenhum|'
+        'nenhuma|není|neppure|nergens|nessun|nessuna|nessuno|never|neće|nic|nicht|nichts|nici|nicio|niciodată|niciun|'
+        'nie|niemals|niemand|niemandem|niemanden|niemandes|niente|niet|niets|nigdy|nije|nikad|nikada|nikdo|nikdy|'
+        'niko|niks|nikt|nimeni|nimic|nimmer|nincs|nincsenek|ninguna|ninguno|ninguém|ningún|nirgends|nirgendwo|'
+        'nirgendwoher|nirgendwohin|nisam|nisu|nitko|nič|ništa|no|nobody|non|none|nooit|nope|nor|not|nothing|nowhere|'
+        'nu|nulla|nullement|nunca|não|nélkül|ohne|olmadan|oughtnt|pas|rien|sans|scarcely|sehol|sem|senza|shant|'
+        'shouldnt|sin|soha|sohasem|tampoco|tanpa|tidak|tidaklah|uden|utan|uten|wasnt|weder|werent|without|wont|'
+        'wouldnt|yok|zonder|älkää|älä|đừng|żaden|żadna|żadne|żadnych|žiadny|žádná|žádné|žádný|δε|δεν|καμία|κανένα|'
+        'κανένασ|μη|μην|ούτε|ποτέ|τίποτα|χωρίσ|όχι|без|жодного|не|нельзя|нема|немає|нет|нету|ни|никада|никаких|'
+        'никакой|никога|никогда|никой|никто|никъде|нису|ничего|ништа|нищо|није|няма|нямало|нямам|нямаме|нямат|нямате|'
+        'нямах|нямаш|нямаше|ні|ніколи|ніхто|нічого|אין|אינה|אינו|אינם|בלי|לא|ללא|بدون|بغير|بلا|دون|غير|لا|لم|لن|ليس|'
+        'ليست|ليسوا|مت|نبايد|نبود|ندارد|ندارند|نشد|نشده|نكرد|نكرده|نميتوان|نميشود|نميكند|نه|نيست|نيستند|نہ|نہيں|هيچ|'
+        'नही|नहीं|ना|बिना|मत|নয়|না|নাই|নেই|ບໍ່|不|勿|无|未|沒|没|無|非|마세요|마십시오|못|못하는|못하다|못한|못한다|못할|못합니다|못해|못했다|못했습니다|아니|'
+        '아니다|아니라|아니에요|아니요|아닌|아닙니다|안'
+    -- The negations of several words. None of their words is one of the words above.
+    WHEN 'negation_phrases' THEN
+        'ain t|aren t|can t|couldn t|daren t|didn t|doesn t|don t|hadn t|hasn t|haven t|isn t|mayn t|mightn t|'
+        'mustn t|n t|needn t|nul n|nulle part|oughtn t|personne n|shan t|shouldn t|w o|wasn t|weren t|won t|wouldn t|'
+        'ไ ม่|ず に|せ ず|な い|な か っ|な く|ま せ ん'
+    -- The words that the guard content leaves out; textsim_db.text.distinctions says which words are none.
+    WHEN 'fillers' THEN
+        'a|abbiamo|adalah|ahoj|alstublieft|am|an|are|at|avaient|avait|avem|avez|aveți|avoir|avons|be|been|bei|'
+        'beim|being|bir|bitte|bol|bola|bolo|bonjour|byl|byla|byli|bylo|być|był|była|było|były|byť|být|can|ciao|'
+        'could|cześć|danke|dapat|das|degli|dei|del|della|delle|dello|dem|den|der|des|di|did|do|does|doing|done|'
+        'dziękuję|děkuji|een|egy|ein|eine|einem|einen|einer|eines|el|es|essere|est|estar|está|están|estão|ett|'
+        'faire|fait|foi|fost|getan|gjorde|gjør|gli|graag|gracias|grazie|gör|ha|habe|haben|habt|hace|hacer|had|'
+        'hadden|hade|hallo|han|hanno|har|has|hast|hatte|hatten|have|having|hebben|heeft|hei|hej|hello|het|hey|hi|'
+        'hola|ialah|il|is|ist|jest|jsou|kan|kann|kannst|kasih|kiitos|kindly|konnte|kunne|kunnen|kunt|kérem|können|'
+        'könnte|könnten|köszönöm|la|las|le|les|lo|los|lze|lütfen|merci|merhaba|mogę|mohu|może|można|mulțumesc|'
+        'môže|může|obrigada|obrigado|of|oli|olivat|olla|olá|ont|ovat|peut|peuvent|peux|please|pls|pode|podem|'
+        'poder|posso|possono|pouvez|pouvoir|prego|proszę|prosím|puede|pueden|puedo|può|rog|ser|silakan|sind|'
+        'sommes|sono|sont|suis|sunt|svp|são|sú|są|tack|tem|terima|teşekkürler|thank|thanks|the|tolong|tun|tut|têm|'
+        'um|uma|un|una|une|vannak|vær|være|været|waren|was|were|wäre|är|è|é|étaient|était|êtes|être|ďakujem|ένα|'
+        'ένασ|έχει|έχουν|ήταν|είναι|είχε|ευχαριστώ|μια|μπορεί|μπορώ|ο|οι|παρακαλώ|τα|την|τησ|το|τον|του|των|беше|'
+        'благодаря|був|була|були|було|бути|был|была|были|было|быть|дякую|е|есть|здравствуйте|могу|може|может|'
+        'можна|можно|моля|пожалуйста|привет|са|спасибо|съм|є|का|की|कृपया|के|था|थी|थे|है|हैं|の|吗|吧|呢|嗎|是|的|請|请'
+    -- Words before which an apostrophe has left one of the next list: in "what's" it is a filler.
+    WHEN 'hosts' THEN 'he|here|how|i|it|she|that|there|they|this|we|what|when|where|which|who|why|you'
+    WHEN 'clitics' THEN 'd|m|re|s|ve'
+    -- The endings of ordinal numbers, and the units that belong to the number before them.
+    WHEN 'ordinals' THEN 'st|nd|rd|th|e|er|ère|ème|ste|de'
+    WHEN 'units' THEN
+        'cl|cm|dl|dm|ft|g|gal|gb|ghz|gib|hz|kb|kg|khz|kib|km|kv|kw|kwh|l|lb|lbs|m|ma|mah|mb|mg|mhz|mib|ml|mm|mw|oz|tb|v|w'
+    -- Numerals in words, and the units that are compared with each other.
+    WHEN 'numerals' THEN
+        'acht|cent|cien|cinco|cinq|cuatro|deux|diez|dix|doce|dos|douze|drei|eight|eighteen|eighth|eighty|'
+        'eleven|elf|fifteen|fifth|fifty|first|five|forty|four|fourteen|fourth|fünf|huit|hundert|hundred|ii|'
+        'iii|iv|ix|jr|mil|mille|million|neuf|neun|nine|nineteen|ninety|ninth|nueve|ocho|once|onze|quatre|'
+        'sechs|second|seis|sept|seven|seventeen|seventh|seventy|sieben|siete|six|sixteen|sixth|sixty|sr|'
+        'tausend|ten|tenth|third|thirteen|thirty|thousand|three|tres|trois|twelve|twenty|two|vi|vier|vii|'
+        'viii|xi|xii|xiii|xiv|xix|xv|xvi|xvii|xviii|xx|xxi|xxii|xxiii|xxiv|xxix|xxv|xxvi|xxvii|xxviii|zehn|'
+        'zwei|zwölf|一|七|万|三|九|二|五|亿|億|八|六|十|千|四|百'
+    WHEN 'compared_units' THEN
+        'a|c|chf|cl|cm|dl|dm|dollar|dollars|eur|euro|euros|f|ft|g|gal|gb|gbp|ghz|gib|h|hz|jpy|kb|kg|khz|kib|'
+        'km|kw|kwh|l|lb|lbs|m|ma|mb|mg|mhz|mi|mib|min|ml|mm|ms|mv|mw|oz|pt|s|t|tb|usd|v|w|yd'
+END;
 
 -- How many negations a normal form has. To look words up in a constant list is twenty times as fast as to search for
 -- them by a regular expression, so it only searches for the few negations of several words where there may be one.
@@ -48,14 +84,14 @@ DECLARE
         '[^ ]+ ){1,3} (?:%s) )';
 BEGIN
     SELECT count(*) INTO negations FROM unnest(string_to_array(form, ' ')) w (word)
-    WHERE w.word COLLATE "C" = ANY (string_to_array(textsim._negations(), '|'))
+    WHERE w.word COLLATE "C" = ANY (string_to_array(textsim._word_list('negations'), '|'))
         OR may_negate AND w.word COLLATE "C" ~ '[않없]';
     -- The spaces are doubled, because a match takes the space before it and the one after it.
     doubled := ' ' || replace(form, ' ', '  ') || ' ' COLLATE "C";
     IF NOT is_ascii OR doubled ~ ' (?:t|n|o|part) ' THEN
         negations := negations + (
             SELECT count(*) FROM regexp_matches(doubled,
-                ' (?:' || replace(textsim._negation_phrases(), ' ', '  ') || ') ', 'g'));
+                ' (?:' || replace(textsim._word_list('negation_phrases'), ' ', '  ') || ') ', 'g'));
     END IF;
     IF doubled ~ ' ne? ' THEN
         -- French: n' negates with plus or pu after a verb, for example, and ne with que means only.
@@ -66,62 +102,6 @@ BEGIN
     RETURN negations;
 END $$;
 
--- The words that the guard content leaves out, divided by |; textsim_db.text.distinctions says which words are none.
-CREATE OR REPLACE FUNCTION textsim._fillers() RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN
-    'a|abbiamo|adalah|ahoj|alstublieft|am|an|are|at|avaient|avait|avem|avez|aveți|avoir|avons|be|been|bei|'
-    'beim|being|bir|bitte|bol|bola|bolo|bonjour|byl|byla|byli|bylo|być|był|była|było|były|byť|být|can|ciao|'
-    'could|cześć|danke|dapat|das|degli|dei|del|della|delle|dello|dem|den|der|des|di|did|do|does|doing|done|'
-    'dziękuję|děkuji|een|egy|ein|eine|einem|einen|einer|eines|el|es|essere|est|estar|está|están|estão|ett|'
-    'faire|fait|foi|fost|getan|gjorde|gjør|gli|graag|gracias|grazie|gör|ha|habe|haben|habt|hace|hacer|had|'
-    'hadden|hade|hallo|han|hanno|har|has|hast|hatte|hatten|have|having|hebben|heeft|hei|hej|hello|het|hey|hi|'
-    'hola|ialah|il|is|ist|jest|jsou|kan|kann|kannst|kasih|kiitos|kindly|konnte|kunne|kunnen|kunt|kérem|können|'
-    'könnte|könnten|köszönöm|la|las|le|les|lo|los|lze|lütfen|merci|merhaba|mogę|mohu|może|można|mulțumesc|'
-    'môže|může|obrigada|obrigado|of|oli|olivat|olla|olá|ont|ovat|peut|peuvent|peux|please|pls|pode|podem|'
-    'poder|posso|possono|pouvez|pouvoir|prego|proszę|prosím|puede|pueden|puedo|può|rog|ser|silakan|sind|'
-    'sommes|sono|sont|suis|sunt|svp|são|sú|są|tack|tem|terima|teşekkürler|thank|thanks|the|tolong|tun|tut|têm|'
-    'um|uma|un|una|une|vannak|vær|være|været|waren|was|were|wäre|är|è|é|étaient|était|êtes|être|ďakujem|ένα|'
-    'ένασ|έχει|έχουν|ήταν|είναι|είχε|ευχαριστώ|μια|μπορεί|μπορώ|ο|οι|παρακαλώ|τα|την|τησ|το|τον|του|των|беше|'
-    'благодаря|був|була|були|було|бути|был|была|были|было|быть|дякую|е|есть|здравствуйте|могу|може|может|'
-    'можна|можно|моля|пожалуйста|привет|са|спасибо|съм|є|का|की|कृपया|के|था|थी|थे|है|हैं|の|吗|吧|呢|嗎|是|的|請|请';
-
--- Words before which an apostrophe has left one of the next list: in "what's" it is a filler.
-CREATE OR REPLACE FUNCTION textsim._hosts() RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 'he|here|how|i|it|she|that|there|they|this|we|what|when|where|which|who|why|you';
-
-CREATE OR REPLACE FUNCTION textsim._clitics() RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 'd|m|re|s|ve';
-
--- The endings of ordinal numbers, and the units that belong to the number before them.
-CREATE OR REPLACE FUNCTION textsim._ordinals() RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 'st|nd|rd|th|e|er|ère|ème|ste|de';
-
-CREATE OR REPLACE FUNCTION textsim._units() RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 'cl|cm|dl|dm|ft|g|gal|gb|ghz|gib|hz|kb|kg|khz|kib|km|kv|kw|kwh|l|lb|lbs|m|ma|mah|mb|mg|mhz|mib|ml|mm|mw|oz|tb|v|w';
-
--- Numerals in words, and the units that are compared with each other.
-CREATE OR REPLACE FUNCTION textsim._numerals() RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN
-    'acht|cent|cien|cinco|cinq|cuatro|deux|diez|dix|doce|dos|douze|drei|eight|eighteen|eighth|eighty|'
-    'eleven|elf|fifteen|fifth|fifty|first|five|forty|four|fourteen|fourth|fünf|huit|hundert|hundred|ii|'
-    'iii|iv|ix|jr|mil|mille|million|neuf|neun|nine|nineteen|ninety|ninth|nueve|ocho|once|onze|quatre|'
-    'sechs|second|seis|sept|seven|seventeen|seventh|seventy|sieben|siete|six|sixteen|sixth|sixty|sr|'
-    'tausend|ten|tenth|third|thirteen|thirty|thousand|three|tres|trois|twelve|twenty|two|vi|vier|vii|'
-    'viii|xi|xii|xiii|xiv|xix|xv|xvi|xvii|xviii|xx|xxi|xxii|xxiii|xxiv|xxix|xxv|xxvi|xxvii|xxviii|zehn|'
-    'zwei|zwölf|一|七|万|三|九|二|五|亿|億|八|六|十|千|四|百';
-
-CREATE OR REPLACE FUNCTION textsim._compared_units() RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN
-    'a|c|chf|cl|cm|dl|dm|dollar|dollars|eur|euro|euros|f|ft|g|gal|gb|gbp|ghz|gib|h|hz|jpy|kb|kg|khz|kib|'
-    'km|kw|kwh|l|lb|lbs|m|ma|mb|mg|mhz|mi|mib|min|ml|mm|ms|mv|mw|oz|pt|s|t|tb|usd|v|w|yd';
-
 -- A normal form with numbers as one writes them plainly: 26 for 26th, 8w for 8 W.
 CREATE OR REPLACE FUNCTION textsim._plain_numbers(form text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -130,8 +110,8 @@ BEGIN
         RETURN form;
     END IF;
     RETURN ltrim(regexp_replace(regexp_replace(' ' || form COLLATE "C",
-        ' ([0-9]+)(?:' || textsim._ordinals() || ')(?= |$)', ' \1', 'g'),
-        ' (-?[0-9]+) (' || textsim._units() || ')(?= |$)', ' \1\2', 'g'), ' ');
+        ' ([0-9]+)(?:' || textsim._word_list('ordinals') || ')(?= |$)', E' \\1', 'g'),
+        ' (-?[0-9]+) (' || textsim._word_list('units') || ')(?= |$)', E' \\1\\2', 'g'), ' ');
 END $$;
 
 -- The content words of a normal form in their order, or all words if there are only fillers.
@@ -143,10 +123,11 @@ DECLARE
 BEGIN
     SELECT string_agg(w.word, ' ' ORDER BY w.place) INTO content
     FROM unnest(string_to_array(regexp_replace(' ' || plain || ' ' COLLATE "C",
-        ' (' || textsim._hosts() || ') (?:' || textsim._clitics() || ')(?= )', ' \1', 'g'), ' '))
+        ' (' || textsim._word_list('hosts') || ') (?:' || textsim._word_list('clitics') || ')(?= )', E' \\1', 'g'), ' '))
         WITH ORDINALITY w (word, place)
     WHERE w.word <> '' AND (w.word COLLATE "C" ~ '[0-9]' OR NOT (
-        w.word COLLATE "C" = ANY (string_to_array(textsim._fillers(), '|')) OR w.word COLLATE "C" = ANY (guard_fillers)));
+        w.word COLLATE "C" = ANY (string_to_array(textsim._word_list('fillers'), '|'))
+        OR w.word COLLATE "C" = ANY (guard_fillers)));
     RETURN coalesce(content, nullif(plain, ''));
 END $$;
 
@@ -163,7 +144,7 @@ BEGIN
         lines := array(
             SELECT DISTINCT 'numbers ' || m[1] COLLATE "C"
             FROM regexp_matches(' ' || textsim._plain_numbers(form) COLLATE "C",
-                ' ((?:-?[0-9]+ )*-?[0-9]+(?:' || textsim._units() || ')?|[^ ]*[0-9][^ ]*)(?= |$)', 'g') m
+                ' ((?:-?[0-9]+ )*-?[0-9]+(?:' || textsim._word_list('units') || ')?|[^ ]*[0-9][^ ]*)(?= |$)', 'g') m
             ORDER BY 1);
     END IF;
     IF 'negations' = ANY (guards) THEN
@@ -215,7 +196,8 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp A
 BEGIN
     RETURN array(
         SELECT n.kind
-        FROM (VALUES ('numerals', textsim._numerals()), ('units', textsim._compared_units())) n (kind, names)
+        FROM (VALUES ('numerals', textsim._word_list('numerals')), ('units', textsim._word_list('compared_units')))
+            n (kind, names)
         CROSS JOIN LATERAL (
             SELECT array_agg(DISTINCT w.word) FILTER (WHERE w.is_first) AS one,
                 array_agg(DISTINCT w.word) FILTER (WHERE NOT w.is_first) AS other
@@ -233,11 +215,12 @@ CREATE OR REPLACE FUNCTION textsim._is_counted(guards text[], guard_words text[]
 RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN coalesce('numbers' = ANY (guards) AND (
-        word COLLATE "C" ~ '[0-9]' OR word COLLATE "C" = ANY (string_to_array(textsim._units(), '|')))
+        word COLLATE "C" ~ '[0-9]' OR word COLLATE "C" = ANY (string_to_array(textsim._word_list('units'), '|')))
     OR 'negations' = ANY (guards) AND (
-        word COLLATE "C" ~ '[않없]' OR word COLLATE "C" = ANY (string_to_array(textsim._negations(), '|'))
-        OR word COLLATE "C" = ANY (regexp_split_to_array(textsim._negation_phrases(), '[ |]')))
+        word COLLATE "C" ~ '[않없]' OR word COLLATE "C" = ANY (string_to_array(textsim._word_list('negations'), '|'))
+        OR word COLLATE "C" = ANY (regexp_split_to_array(textsim._word_list('negation_phrases'), '[ |]')))
     OR 'words' = ANY (guards) AND word COLLATE "C" = ANY (guard_words)
     OR 'content' = ANY (guards) AND (word COLLATE "C" ~ '[0-9]' OR NOT (
-        word COLLATE "C" = ANY (string_to_array(textsim._fillers(), '|')) OR word COLLATE "C" = ANY (guard_fillers))),
+        word COLLATE "C" = ANY (string_to_array(textsim._word_list('fillers'), '|'))
+        OR word COLLATE "C" = ANY (guard_fillers))),
     false);

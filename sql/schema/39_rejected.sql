@@ -1,6 +1,6 @@
--- Rejected texts. A rejected text is a document under a key of its own. It keeps its twins out of a unique corpus, and
--- counts nowhere else. So its buckets, guard, scope and expiry are those of a document, and check, rebuild and remove
--- work on it.
+-- Rejected texts. A rejected text is stored as a document under a key of its own, which keeps its twins out of a unique
+-- corpus and counts nowhere else. So it has buckets, a guard, a scope and an expiry, and check, rebuild and remove work
+-- on it.
 
 -- Why a document was rejected; NULL if it was not.
 CREATE OR REPLACE FUNCTION textsim._rejection(c textsim.corpus, document_key text) RETURNS text
@@ -34,18 +34,29 @@ CREATE OR REPLACE FUNCTION textsim.reject(corpus text, key text, reason text) RE
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
-    old_id integer;
+    old record;
+    locked integer[];
     rejected_key text;
     document record;
 BEGIN
     PERFORM textsim._check_given('the key', key IS NOT NULL), textsim._check_given('the reason', reason IS NOT NULL);
-    EXECUTE format('SELECT d.id FROM textsim.%I d WHERE d.key = $1%s FOR UPDATE', 'document_' || c.id,
-        textsim._alive(c, 'd'))
-    INTO old_id USING key;
-    IF old_id IS NULL THEN
-        RAISE EXCEPTION 'corpus "%" has no document %', c.name, quote_literal(left(key, 100))
-            USING ERRCODE = 'no_data_found', HINT = 'To reject a text that is not stored, add it first.';
-    END IF;
+    -- The buckets before the document, as any writer: a writer of this key may have looked for twins of its text already.
+    LOOP
+        EXECUTE format(
+            'SELECT d.id, d.part, textsim._buckets_to_lock('
+            '$2, textsim._stored_buckets($2, d.signature, d.part), d.shingle_count, d.guard) AS buckets '
+            'FROM textsim.%I d WHERE d.key = $1%s%s', 'document_' || c.id, textsim._alive(c, 'd'),
+            CASE WHEN locked IS NOT NULL THEN ' FOR UPDATE' ELSE '' END)
+        INTO old USING key, c;
+        IF old.id IS NULL THEN
+            RAISE EXCEPTION 'corpus "%" has no document %', c.name, quote_literal(left(key, 100))
+                USING ERRCODE = 'no_data_found', HINT = 'To reject a text that is not stored, add it first.';
+        END IF;
+        EXIT WHEN old.buckets = locked;
+        PERFORM textsim._lock_buckets(c.id, old.buckets, ARRAY[old.part]);
+        locked := old.buckets;
+    END LOOP;
+    PERFORM textsim._required_unique(corpus);  -- a rebuild may have ended it, and removed what was rejected
     -- Another text of this key may have been rejected before.
     EXECUTE format($query$
         SELECT k.key
@@ -65,7 +76,7 @@ BEGIN
         RETURNING n.id, n.word_ids IS NULL AS waits, textsim._stored_buckets($5, n.signature, n.part) AS buckets,
             textsim._in_part(n.fingerprints, n.part) AS fingerprints
         $query$, 'document_' || c.id)
-    INTO document USING old_id, textsim._new_expiry(c), rejected_key, reason, c;
+    INTO document USING old.id, textsim._new_expiry(c), rejected_key, reason, c;
     EXECUTE format('INSERT INTO textsim.%I (bucket, document_id) SELECT unnest($1), $2', 'band_' || c.id)
     USING document.buckets, document.id;
     IF c.passages IS NOT NULL THEN
@@ -75,7 +86,7 @@ BEGIN
     IF document.waits THEN
         INSERT INTO textsim.pending (kind, corpus_id, keys) VALUES ('words', c.id, ARRAY[rejected_key]);
     END IF;
-    PERFORM textsim._delete_locked(c, ARRAY[old_id]);
+    PERFORM textsim._delete_locked(c, ARRAY[old.id]);
     RETURN rejected_key;
 END $$;
 COMMENT ON FUNCTION textsim.reject(text, text, text)

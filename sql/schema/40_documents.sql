@@ -1,7 +1,7 @@
--- Documents written and removed by SQL, in the caller's transaction. Signature and band rows are written at
--- once, so searches find the document. Its words stay in normal_form until a worker gives them ids, because
--- two transactions that add the same words to the dictionary would wait for each other. A corpus of characters has no
--- dictionary: its documents keep their normal forms.
+-- SQL writes and removes documents in the caller's transaction, with signature and band rows, so searches find them at
+-- once. The words stay in normal_form until a worker gives them ids, because two transactions that add the same words to
+-- the dictionary would wait for each other. A corpus of characters has no dictionary, so its documents keep their normal
+-- forms.
 
 CREATE OR REPLACE FUNCTION textsim._document_fault(key text, body text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -274,30 +274,9 @@ BEGIN
     RETURN coalesce(cardinality(ids), 0);
 END $$;
 
--- The time of an earlier look for expired documents, if it was long enough ago; NULL: not yet. A look at a time that is
--- still to come was by a clock that was ahead. So were all looks, perhaps, if the clock has jumped.
-CREATE OR REPLACE FUNCTION textsim._confirmed_look(corpus_id integer, after interval, has_jumped boolean)
-RETURNS timestamptz
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    look timestamptz := (SELECT l.at FROM textsim.expiry_look l WHERE l.corpus_id = _confirmed_look.corpus_id);
-BEGIN
-    IF look <= now() AND NOT has_jumped THEN
-        RETURN CASE WHEN look + after <= now() THEN look END;
-    END IF;
-    PERFORM textsim._note_look(corpus_id);
-    RETURN NULL;
-END $$;
-
-CREATE OR REPLACE FUNCTION textsim._note_look(corpus_id integer) RETURNS void
-LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
-BEGIN ATOMIC
-    INSERT INTO textsim.expiry_look (corpus_id, at) VALUES ($1, now())
-    ON CONFLICT ON CONSTRAINT expiry_look_pkey DO UPDATE SET at = excluded.at;
-END;
-
 -- Remove up to a thousand expired documents that no other transaction has locked, and return their number. A worker
--- removes those that had expired at an earlier look, which was this long ago; 0: all that have expired.
+-- removes those that had expired at an earlier look, which was this long ago; 0: all that have expired. A look at a time
+-- that is still to come was by a clock that was ahead. So were all looks, perhaps, if the clock has jumped.
 CREATE OR REPLACE FUNCTION textsim._expire(
     corpus text, after interval DEFAULT '0', has_jumped boolean DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -309,11 +288,16 @@ SET enable_sort = off
 SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    before timestamptz := CASE WHEN after > '0' THEN textsim._confirmed_look(c.id, after, has_jumped) ELSE now() END;
+    before timestamptz := now();
     ids integer[];
 BEGIN
-    IF before IS NULL THEN
-        RETURN 0;
+    IF after > '0' THEN
+        -- Without an earlier look, nothing is removed now.
+        before := (
+            SELECT l.at FROM textsim.expiry_look l WHERE l.corpus_id = c.id AND l.at <= now() AND NOT has_jumped);
+        IF before + after > now() THEN
+            RETURN 0;
+        END IF;
     END IF;
     -- A document that another transaction writes is left to the next call, so that nobody waits.
     EXECUTE format($query$
@@ -324,7 +308,8 @@ BEGIN
         $query$, 'document_' || c.id) INTO ids USING before;
     PERFORM textsim._delete_locked(c, ids);
     IF after > '0' AND cardinality(ids) < 1000 THEN
-        PERFORM textsim._note_look(c.id);
+        INSERT INTO textsim.expiry_look (corpus_id, at) VALUES (c.id, now())
+        ON CONFLICT ON CONSTRAINT expiry_look_pkey DO UPDATE SET at = excluded.at;
     END IF;
     RETURN cardinality(ids);
 END $$;

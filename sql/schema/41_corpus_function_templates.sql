@@ -2,11 +2,10 @@
 -- tables of the corpus, so that the statements of searches and of new documents are planned once in a session. An
 -- upgrade replaces them for each corpus.
 --
--- Each plan takes some 20 kB in every connection that uses the corpus. So these functions have few statements, and
--- _search() and _store_form() do the rest for all corpora. Statements that are rarer are planned in each call.
+-- Each plan takes some 20 kB in every connection that uses the corpus, so these functions have few statements, and
+-- _search() and _store_form(), whose statements are planned in each call, do the rest for all corpora.
 --
--- Sequential scans are off, because a plan from the time when the tables were empty is used when they are
--- full.
+-- Sequential scans are off, because a session that planned a statement while the tables were empty keeps the plan.
 
 -- The documents with a guard; NULL if they are more than a hundred. Texts of one template share their buckets, and
 -- differ in their guards. So those with the same guard may be far fewer, and only they are looked for in the buckets.
@@ -240,22 +239,6 @@ BEGIN
     RETURN template;
 END $$;
 
--- Let every role call the functions of the schema, which PostgreSQL does unless the owner's default privileges forbid it.
--- Tables are protected by their own rights. A function with the rights of the owner says itself who may call it.
-CREATE OR REPLACE FUNCTION textsim._open_functions() RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    closed regprocedure;
-BEGIN
-    FOR closed IN
-        SELECT p.oid FROM pg_proc p
-        WHERE p.pronamespace = 'textsim'::regnamespace AND NOT p.prosecdef
-            AND NOT has_function_privilege('public', p.oid, 'EXECUTE')
-    LOOP
-        EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO PUBLIC', closed);
-    END LOOP;
-END $$;
-
 -- Create or replace a function of a corpus or an attached table, which is dropped together with an extension.
 -- An object of a corpus belongs to the owner of the schema, whose rights the trigger functions have.
 CREATE OR REPLACE FUNCTION textsim._make_function(function text, definition text) RETURNS void
@@ -274,7 +257,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_extension e WHERE e.extname = 'textsim') THEN
         EXECUTE format('ALTER FUNCTION %s DEPENDS ON EXTENSION textsim', function);
     END IF;
-    -- As _open_functions does; a trigger function has the rights of the owner.
+    -- As the last file does for all functions; a trigger function has the rights of the owner.
     IF EXISTS (
         SELECT FROM pg_proc p
         WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = substring(function FROM '[.]([^(]+)')
@@ -284,39 +267,21 @@ BEGIN
     END IF;
 END $$;
 
--- The source of a function with the names of the objects of a corpus in place of their patterns.
-CREATE OR REPLACE FUNCTION textsim._name_for(source text, corpus_id integer, functions text[]) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    source := regexp_replace(
-        source, format(E'\\mtextsim\\.(%s)\\M', textsim._corpus_patterns()), E'textsim.\\1_' || corpus_id, 'g');
-    source := replace(source, 'textsim.node_id_seq', format('textsim.node_%s_id_seq', corpus_id));
-    RETURN regexp_replace(
-        source, format(E'\\m(%s|_mates)\\(', array_to_string(functions, '|')), format(E'\\1_%s(', corpus_id), 'g');
-END $$;
-
--- Functions over the patterns of tables, made functions of a corpus over its tables: the statement and body of each.
+-- Functions over the patterns of tables, made functions of a corpus over its tables: the statement of each.
 CREATE OR REPLACE FUNCTION textsim._functions_like(functions text[], corpus_id integer)
-RETURNS TABLE (name text, statement text, body text)
+RETURNS TABLE (name text, statement text)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 25 SET search_path = pg_catalog, pg_temp
 SET quote_all_identifiers = off SET jit = off AS $$
 BEGIN
     RETURN QUERY
         SELECT format('%s_%s', p.proname, corpus_id),
-            textsim._name_for(pg_get_functiondef(p.oid), corpus_id, functions),
-            textsim._name_for(p.prosrc, corpus_id, functions)
+            regexp_replace(
+                replace(
+                    regexp_replace(pg_get_functiondef(p.oid), format(E'\\mtextsim\\.(%s)\\M', textsim._corpus_patterns()),
+                        E'textsim.\\1_' || corpus_id, 'g'),
+                    'textsim.node_id_seq', format('textsim.node_%s_id_seq', corpus_id)),
+                format(E'\\m(%s|_mates)\\(', array_to_string(functions, '|')), format(E'\\1_%s(', corpus_id), 'g')
         FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = ANY (functions);
-END $$;
-
--- The functions of a corpus, with the statements that create them; check compares the bodies.
-CREATE OR REPLACE FUNCTION textsim._corpus_functions(c textsim.corpus) RETURNS TABLE (name text, statement text)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 4 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-BEGIN
-    RETURN QUERY VALUES
-        ('_candidates_' || c.id, textsim._filled(textsim._candidates_template(), c)),
-        ('_write_' || c.id, textsim._filled(textsim._write_template(), c));
-    RETURN QUERY SELECT f.name, f.statement
-        FROM textsim._functions_like('{_normal_form_of,_word_numbers,_mates}', c.id) f;
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim._make_functions(corpus_id integer) RETURNS void
@@ -325,7 +290,11 @@ DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = corpus_id);
 BEGIN
     PERFORM textsim._make_function(format('textsim.%I', f.name), f.statement)
-    FROM textsim._corpus_functions(c) f;
+    FROM (
+        VALUES ('_candidates_' || c.id, textsim._filled(textsim._candidates_template(), c)),
+            ('_write_' || c.id, textsim._filled(textsim._write_template(), c))
+        UNION ALL SELECT * FROM textsim._functions_like('{_normal_form_of,_word_numbers,_mates}', c.id)
+    ) f (name, statement);
     IF EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = _make_functions.corpus_id) THEN
         PERFORM textsim._make_tracking_functions(corpus_id);
     END IF;

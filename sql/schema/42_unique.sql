@@ -1,10 +1,10 @@
 -- Unique corpora: no document may match another document of the corpus.
 --
--- Two similar documents share a bucket. So a writer locks its buckets until the end of its transaction, looks
--- for twins in a later statement, and only then writes. The later statement sees all that earlier holders
--- of these locks have committed, if the transaction is READ COMMITTED. These rules hold the promise:
+-- Two similar documents share a bucket. So a writer locks its buckets until the end of its transaction, looks for twins
+-- in a later statement, and only then writes. If the transaction is READ COMMITTED, the later statement sees all that
+-- earlier holders of these locks have committed. These rules hold the promise:
 --
--- - The look-up is a statement of its own in a VOLATILE function. So its snapshot is newer than the locks.
+-- - The look-up is a statement of its own in a VOLATILE function, so its snapshot is newer than the locks.
 -- - All locks of a call are taken in one order. Buckets are locked before documents, and before any table is read: a
 --   rebuild holds the lock of the corpus while it waits for tables.
 -- - If another transaction is changing or removing a twin, FOR SHARE waits for it, and the look-up is repeated.

@@ -1,9 +1,9 @@
--- Which texts of a list have twins, under locks that last until the end of the transaction. The statement that
--- writes the other texts cannot meet a twin then.
+-- Which texts of a list have twins, under locks that last until the end of the transaction, so that the statement that
+-- writes the other texts meets no twin.
 --
--- The list is read in order, as textsim_db.write.find_twins does: a text is compared with the stored documents
--- and with the earlier texts that stay in. The document that a text would replace is not compared with this text,
--- but with all others. So the texts that stay in may be written in any order, or only some of them.
+-- As in textsim_db.write.find_twins, each text is compared with the stored documents and with the earlier texts that stay
+-- in. The document that a text would replace is not compared with this text, but with all others, because the texts that
+-- stay in may be written in any order, or only some of them.
 
 -- A text of a list, as its corpus would store it.
 DO $do$ BEGIN

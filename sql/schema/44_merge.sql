@@ -34,6 +34,17 @@ BEGIN
     RETURN changed;
 END $$;
 
+-- Whether a statement has only marked a row: a column that it changed still has its value. Other columns may have changed.
+CREATE OR REPLACE FUNCTION textsim._is_marked(relation oid, key text, locked_row jsonb) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT EXISTS (
+        SELECT FROM textsim.merged_row m
+        WHERE m.key = $2 AND m.relation = $1 AND (m.new_row = $3 OR EXISTS (
+            SELECT FROM jsonb_each(m.new_row) n
+            WHERE n.value IS DISTINCT FROM m.old_row -> n.key AND n.value = $3 -> n.key)));
+END;
+
 -- Why two rows are no duplicates now, or NULL. Their texts are compared anew, because they may have changed since.
 -- locked_row: that of the key. A row that was not there when it was to be locked may have come since, and go again.
 CREATE OR REPLACE FUNCTION textsim._why_apart(
@@ -49,9 +60,8 @@ BEGIN
     SELECT r.*, textsim._form(c, r.body) AS form INTO a FROM textsim._rows_of(source, ARRAY[key]) r;
     SELECT r.*, textsim._form(c, r.body) AS form INTO b FROM textsim._rows_of(source, ARRAY[other_key]) r;
     reason := CASE WHEN locked_row IS NULL OR a.body IS NULL THEN 'its row is gone'
-        WHEN other_row IS NULL OR b.body IS NULL OR EXISTS (  -- a row that a statement has only marked
-            SELECT FROM textsim.merged_row m
-            WHERE m.key = other_key AND m.relation = source.relation AND m.new_row = other_row) THEN 'the row to keep is gone'
+        WHEN other_row IS NULL OR b.body IS NULL OR textsim._is_marked(source.relation, other_key, other_row)
+            THEN 'the row to keep is gone'
         ELSE coalesce(a.fault, b.fault, CASE WHEN a.scope IS DISTINCT FROM b.scope THEN 'the scopes differ' END) END;
     IF reason IS NULL THEN
         c.unique_from := coalesce(threshold, c.threshold);
@@ -129,17 +139,17 @@ BEGIN
         SELECT DISTINCT k COLLATE "C" AS key FROM unnest(keys || kept) k ORDER BY 1) o;
     FOR entry.key, entry.kept IN SELECT p.key, p.kept FROM unnest(keys, kept) p (key, kept) LOOP
         entry.old_row := textsim._locked_row(source, entry.key);
-        -- An earlier run has marked it.
-        CONTINUE WHEN EXISTS (
-            SELECT FROM textsim.merged_row m
-            WHERE m.key = entry.key AND m.relation = source.relation AND m.new_row = entry.old_row);
+        CONTINUE WHEN textsim._is_marked(source.relation, entry.key, entry.old_row);  -- by an earlier run
         apart := textsim._why_apart(source, entry.key, entry.old_row, entry.kept, threshold);
         BEGIN
+            SET CONSTRAINTS ALL IMMEDIATE;  -- one that failed at the commit would undo the whole batch, in each call
             IF apart.reason IS NULL AND textsim._execute_as(
                     caller_path, statement, entry.key, entry.kept, entry.old_row) = 0 THEN
-                apart.reason := 'the statement changed no row';
+                RAISE EXCEPTION 'the statement changed no row';
+            ELSIF apart.reason IS NULL AND textsim._locked_row(source, entry.kept) IS NULL THEN
+                RAISE EXCEPTION 'the row to keep would be gone, too';
             END IF;
-        EXCEPTION WHEN integrity_constraint_violation THEN
+        EXCEPTION WHEN integrity_constraint_violation OR raise_exception THEN
             apart.reason := SQLERRM;
         END;
         IF apart.reason IS NOT NULL THEN
@@ -165,9 +175,15 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp 
 DECLARE
     source textsim.source := (SELECT s FROM textsim.source s WHERE s.corpus_id = c.id AND s.relation = entry.relation);
     statement text;
+    missing text;
 BEGIN
     IF textsim._locked_row(source, entry.key) IS DISTINCT FROM entry.new_row THEN
         RETURN CASE WHEN entry.new_row IS NULL THEN 'its key has another row now' ELSE 'its row has changed since' END;
+    END IF;
+    SELECT min(o.key) INTO missing FROM jsonb_each(entry.old_row) o
+    WHERE o.value <> 'null' AND o.key NOT IN (SELECT a.attname FROM pg_attribute a WHERE a.attrelid = entry.relation);
+    IF missing IS NOT NULL THEN
+        RETURN format('its table has no column "%s" now', missing);
     END IF;
     -- First, so that a unique corpus lets the row in.
     PERFORM textsim.judge(c.name, entry.key, o.key, 'different', replaces => (
@@ -193,7 +209,7 @@ BEGIN
     END IF;
     DELETE FROM textsim.merged_row m WHERE m.id = entry.id;
     RETURN 'restored';
-EXCEPTION WHEN integrity_constraint_violation THEN
+EXCEPTION WHEN integrity_constraint_violation OR raise_exception OR data_exception THEN  -- a type has changed
     RETURN SQLERRM;
 END $$;
 
@@ -249,7 +265,7 @@ COMMENT ON PROCEDURE textsim.merge(text, regclass, text, text, double precision,
     'textsim.merged_row, from which unmerge() brings them back. They are those of duplicates() with keep, threshold and '
     'judgements => true. relation names the table if several are attached. statement deletes or marks a row: $1 is its '
     'key, $2 that of the kept row, $3 the row as jsonb; by default it is deleted. Each row is locked and compared again; '
-    'left_alone has the keys of rows that are no duplicates now, or that a constraint keeps, with the reasons. It commits '
+    'left_alone has the keys of rows that are no duplicates now, or that a constraint or trigger keeps, with the reasons. It commits '
     'after a hundred rows, so call it outside a transaction block, and again after an interruption. Returns the number of '
     'the run, and how many rows it merged. Raises dependent_objects_still_exist if a foreign key changes rows that refer '
     'to a deleted row, unless cascade is true.';

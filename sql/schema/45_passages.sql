@@ -482,7 +482,7 @@ BEGIN
     END LOOP;
     body := left(body, high);
     -- The last character may make several words, such as the fraction in "½".
-    run := ' ' || array_to_string((textsim.words(body))[first:], ' ');
+    run := ' ' || array_to_string((string_to_array(textsim.normal_form(body), ' '))[first:], ' ');
     low := 0;
     middle := high;
     WHILE low + 1 < middle LOOP
@@ -585,7 +585,7 @@ RETURNS int4range
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE COST 100000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    all_words text[] := textsim.words(text);
+    all_words text[] := string_to_array(textsim.normal_form(text), ' ');
     places integer[];
 BEGIN
     IF c.unit = 'char' OR c.boilerplate IS NOT NULL OR c.stop_words_by_language <> '{}' THEN

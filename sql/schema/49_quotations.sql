@@ -2,13 +2,16 @@
 -- does the same, and says how a place is chosen.
 
 -- The readings of a quotation: of each its pieces, which have a text and its normal form. All words are one piece; if it is
--- divided, ellipses divide it, then also words in square brackets, which are the quoter's. Too few or too many words are
--- an error; a reading whose pieces together have too few words is left out.
+-- divided, ellipses divide it, then also words in square brackets, which are the quoter's. Then [T]he is one word, by soft
+-- hyphens, which end no word. Too few or too many words are an error; a reading whose pieces together have too few words
+-- is left out.
 CREATE OR REPLACE FUNCTION textsim._readings_of(c textsim.corpus, text text, shortest integer) RETURNS jsonb[]
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    ellipses CONSTANT text := '\.{3,}|…|\. \. \.';
+    ellipses CONSTANT text := E'\\.{3,}|…|\\. \\. \\.';
+    part_of_word CONSTANT text := replace(E'\\[(L+)\\](?=L)|(?<=L)\\[(L+)\\]', 'L', '[A-Za-zÀ-ʯͰ-ԯ]');
     cuts text;
+    divided text;
     words integer;
     reading jsonb;
     readings jsonb[];
@@ -16,11 +19,14 @@ BEGIN
     IF shortest NOT BETWEEN 1 AND 500 THEN
         RAISE EXCEPTION 'shortest is %; expected 1 to 500', shortest USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    FOREACH cuts IN ARRAY ARRAY[NULL, ellipses, ellipses || '|\[[^][]*\]'] LOOP
-        CONTINUE WHEN text COLLATE "C" !~ cuts;
+    FOR cuts, divided IN VALUES
+        (NULL, text), (ellipses, text),
+        (ellipses || E'|\\[[^][]*\\]', regexp_replace(text COLLATE "C", part_of_word, chr(173) || E'\\1\\2' || chr(173), 'g'))
+    LOOP
+        CONTINUE WHEN divided COLLATE "C" !~ cuts AND divided = text;
         SELECT jsonb_agg(jsonb_build_object('text', p.text, 'form', f.form) ORDER BY p.place),
             sum(cardinality(string_to_array(f.form, ' '))) INTO reading, words
-        FROM regexp_split_to_table(text COLLATE "C", coalesce(cuts, '$.')) WITH ORDINALITY p (text, place)
+        FROM regexp_split_to_table(divided COLLATE "C", coalesce(cuts, '$.')) WITH ORDINALITY p (text, place)
         CROSS JOIN LATERAL (SELECT textsim._form(c, p.text) OFFSET 0) f (form)
         WHERE f.form <> '';
         words := coalesce(words, 0);
@@ -41,18 +47,18 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._signs_of(c textsim.corpus, body text, OUT signs text[], OUT words_before integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    marked text COLLATE "C" := translate(body, '%‰*/\&@', '⠁⠂⠃⠄⠅⠆⠇');
+    marked text COLLATE "C" := translate(body, E'%‰*/\\&@', '⠁⠂⠃⠄⠅⠆⠇');
     found text;
 BEGIN
     marked := regexp_replace(marked, '(?<=[0-9])[-‐‑‒–—―−](?=[0-9])', '⠈', 'g');
     marked := regexp_replace(marked, '−(?=[0-9])', '-', 'g');  -- of a word, as is the end of "c++"
-    marked := regexp_replace(marked, '(?<=[^\s[:punct:]0-9])\++(?![^\s[:punct:]]|\+)', '', 'g');
-    marked := regexp_replace(marked, '(?<=[^\s-])-(?=-*([ \t]+([^\s]|$)|[]),.;:!?"''…[]|$))', '⠈', 'g');
-    marked := regexp_replace(marked, '(?<=[0-9])\.(?=[0-9])|(?<![^\s([])\.(?=[0-9])', '⠉', 'g');
+    marked := regexp_replace(marked, E'(?<=[^\\s[:punct:]0-9])\\++(?![^\\s[:punct:]]|\\+)', '', 'g');
+    marked := regexp_replace(marked, E'(?<=[^\\s-])-(?=-*([ \\t]+([^\\s]|$)|[]),.;:!?"''…[]|$))', '⠈', 'g');
+    marked := regexp_replace(marked, E'(?<=[0-9])\\.(?=[0-9])|(?<![^\\s([])\\.(?=[0-9])', '⠉', 'g');
     marked := regexp_replace(marked, '(?<=[0-9]),(?=[0-9])', '⠊', 'g');
     marked := regexp_replace(marked, '(?<=[0-9]):(?=[0-9])', '⠋', 'g');
     found := replace(textsim._symbols(marked), ' ', '');
-    signs := string_to_array(translate(found, '⠁⠂⠃⠄⠅⠆⠇⠈⠉⠊⠋−', '%‰*/\&@-.,:-'), NULL);
+    signs := string_to_array(translate(found, '⠁⠂⠃⠄⠅⠆⠇⠈⠉⠊⠋−', E'%‰*/\\&@-.,:-'), NULL);
     words_before := array(
         SELECT sum(cardinality(string_to_array(textsim._form(c, p.text), ' '))) OVER (ORDER BY p.place)
         FROM unnest(string_to_array(translate(marked, found, repeat(E'\x01', length(found))), E'\x01'))

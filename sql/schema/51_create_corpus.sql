@@ -140,7 +140,7 @@ LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_te
 BEGIN
     RETURN array(
         SELECT DISTINCT w.word COLLATE "C"
-        FROM unnest(bodies) s (body) CROSS JOIN LATERAL unnest(textsim.words(s.body)) w (word)
+        FROM unnest(bodies) s (body) CROSS JOIN LATERAL unnest(string_to_array(textsim.normal_form(s.body), ' ')) w (word)
         ORDER BY 1);
 END $$;
 

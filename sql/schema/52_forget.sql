@@ -10,7 +10,7 @@ BEGIN
     IF (keys IS NOT NULL)::integer + (part IS NOT NULL)::integer + all_expired::integer + all_removed::integer
         IS DISTINCT FROM 1
     THEN
-        RAISE EXCEPTION 'expected keys, a scope, all_expired or all_removed, and one of them'
+        RAISE EXCEPTION 'expected one of keys, a scope, all_expired and all_removed'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF all_expired THEN
@@ -120,12 +120,17 @@ CREATE OR REPLACE FUNCTION textsim.forget(
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
-    forgotten text[] := textsim._keys_to_forget(
-        c, keys, CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END, all_expired, all_removed);
+    forgotten text[];
     ids integer[];
     lock_documents constant text := 'SELECT array_agg(l.id) FROM '
         '(SELECT d.id FROM textsim.%I d WHERE d.key = ANY ($1) ORDER BY d.key FOR UPDATE) l';
 BEGIN
+    IF c.is_unique THEN
+        -- A writer may have looked for twins already, and rely on a judgement that goes here.
+        PERFORM textsim._lock_unique(c.id, true);
+    END IF;
+    forgotten := textsim._keys_to_forget(
+        c, keys, CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END, all_expired, all_removed);
     -- As other writers do: first the table, then the documents, then the log.
     EXECUTE format('LOCK TABLE textsim.%I IN ROW EXCLUSIVE MODE', 'document_' || c.id);
     EXECUTE format(lock_documents, 'document_' || c.id) INTO ids USING forgotten;
@@ -162,4 +167,4 @@ COMMENT ON FUNCTION textsim.forget(text, text[], text, boolean, boolean)
     'more; or all_expired, for these and all expired documents. The words of the documents stay in the files of '
     'the corpus until it is rebuilt: textsim.forgotten has a row for each request that waits for that. textsim forget, '
     'and Corpus.forget() in Python, rebuild it at once. Raises an error if a row with one of the keys still stands in '
-    'an attached table.';
+    'an attached table. In a unique corpus it waits for all writers, and they wait for it.';

@@ -157,12 +157,11 @@ BEGIN
     PERFORM textsim._make_tracking_functions(corpus_id);
 END $$;
 
--- The functions of a tracked corpus, the statement and the body of each; check compares the bodies.
-CREATE OR REPLACE FUNCTION textsim._tracking_functions(corpus_id integer)
-RETURNS TABLE (name text, statement text, body text)
+-- The functions of a tracked corpus, with the statements that create them.
+CREATE OR REPLACE FUNCTION textsim._tracking_functions(corpus_id integer) RETURNS TABLE (name text, statement text)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 25
 BEGIN ATOMIC
-    SELECT f.name, f.statement, f.body FROM textsim._functions_like(ARRAY[
+    SELECT f.name, f.statement FROM textsim._functions_like(ARRAY[
         '_move_to_nodes', '_find_candidates', '_find_matches', '_judged_links', '_with_judged', '_store_links',
         '_place_judged', '_remove_empty_nodes', '_first_documents', '_are_kept', '_later_neighbours', '_group_nodes',
         '_followed_otherwise', '_kept_groups', '_store_groups', '_end_clusters', '_update_batch', '_log_whole_clusters',

@@ -1,4 +1,4 @@
--- The nodes of a tracked corpus, and their matches.
+-- The nodes of a tracked corpus, each of which is the documents with the same shingles and part, and their matches.
 
 -- The hash of the words and the part of a document, given by its word ids or its normal form.
 -- A copy that has word ids, of a document that is stored as text, gets a node of its own, and the two nodes match. So

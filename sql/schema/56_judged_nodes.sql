@@ -1,10 +1,9 @@
 -- How the clusters of tracked corpora obey judgements. A document that was judged the same as another, or different,
 -- has a node of its own. The pairs that were judged different do not match, and the pairs of a group that was judged
--- the same have the similarity 2. Whether a judged document is kept also depends on the clusters of
--- the documents that judgements connect it with, so all of these are examined together.
+-- the same have the similarity 2. Whether a judged document is kept also depends on the clusters of the documents that
+-- judgements connect it with, so all of these are examined together.
 --
--- _with_judged, _judged_links, _store_links and _place_judged are patterns, as the functions that update
--- clusters are.
+-- _with_judged, _judged_links, _store_links and _place_judged are patterns, as 58 explains.
 
 -- Whether a pair of documents of a corpus was judged the same or different.
 CREATE OR REPLACE FUNCTION textsim._has_verdicts(corpus_origin integer) RETURNS boolean

@@ -1,8 +1,9 @@
 -- Which clusters of a tracked corpus a batch of changed documents may change.
 --
 -- Documents are considered in the order in which they were added. A document is kept if it matches no document that is
--- kept already; otherwise it goes to the most similar one of those. Only the first document of a node can be kept, and
--- then its copies go to it: so a node is kept if its first document is. Whether it is depends on earlier nodes only.
+-- kept already; otherwise it goes to the most similar one of those. Of the documents of a node, which have the same
+-- shingles, only the first can be kept, and then the others go to it. So a node is kept if its first document is, which
+-- depends on earlier nodes only.
 
 -- The first document of each node, in the order of the nodes; NULL for a node without documents.
 CREATE OR REPLACE FUNCTION textsim._first_documents(nodes integer[]) RETURNS integer[]

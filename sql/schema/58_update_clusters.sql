@@ -6,10 +6,9 @@
 --     _kept_groups       compute the clusters of the documents that may have changed theirs
 --     _store_groups      give the clusters their ids, and write members and events
 --
--- One session at a time updates a corpus. Writers do not wait for it, so a document may change at any moment. Its
--- log entry is committed with it. So a statement that sees no entry for a document sees it as it was processed, and a
--- document that has an entry is left out: it is processed again. A node without matches to search with is one that
--- has a document without an entry.
+-- One session at a time updates a corpus. Writers do not wait for it, so a document may change at any moment. Its log
+-- entry is committed with it, so a statement that sees no entry for a document sees it as it was processed. A document
+-- that has an entry is left out, because it is processed again; a node is compared by a document without an entry.
 --
 -- A new copy joins the node of its shingles without a search only if the node has a document that was processed before,
 -- and has no entry. Otherwise a match that appeared while the other copies were different would be missed. The
@@ -23,8 +22,8 @@
 --
 -- The functions that _tracking_functions() lists name the tables that are patterns for those of a tracked corpus. Each
 -- tracked corpus has copies of these functions, which name its own tables, so their statements are planned once in a
--- session. The sizes of arrays and CTEs are guessed then. So a function forbids nested loops, and a subquery, or
--- LATERAL, looks rows up in an index.
+-- session. The sizes of arrays and CTEs are guessed then, so a function forbids nested loops, and a subquery, or LATERAL,
+-- looks rows up in an index.
 
 -- Store the clusters of documents, given by the representative of each, NULL for a document that is in no node.
 -- clusters, cluster_representatives: those that have other members, too, which stay with their representatives.

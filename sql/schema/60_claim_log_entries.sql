@@ -1,7 +1,7 @@
 -- The log of changes, textsim.pending: what a worker, or index_pending, takes from it.
 --
--- The log is empty most of the time and huge after a bulk load, and its statistics are always of another moment.
--- So no plan may depend on them: these functions leave the planner one plan, which walks an index.
+-- The log is empty most of the time and huge after a bulk load, and its statistics are always of another moment. So no
+-- plan may depend on them, and these functions leave the planner only the plan that walks an index.
 
 -- Whether a lease is over, or void: leases take a minute, so one that ends much later was taken by a clock that was ahead.
 CREATE OR REPLACE FUNCTION textsim._is_ready(lease_until timestamptz) RETURNS boolean

@@ -1,9 +1,9 @@
--- The key of a row of an attached table: the text of its key column, or the texts of several key columns, joined.
--- A slash joins them. Inside of a text ~ becomes ~0 and / becomes ~1, as in a JSON pointer (RFC 6901), so a part has
--- no slash, and two different rows never have one key. A value becomes a text in one place, _text_of, which sets the
--- settings that change a text. Money is refused, whose text depends on another setting, and values of enums, which can be
--- renamed, are part of the shape (65). So that any setting of a session does, no body in PL/pgSQL has a backslash outside of E'', and what
--- names objects of the schema sets quote_all_identifiers = off.
+-- The key of a row of an attached table: the text of its key column, or the texts of several key columns, joined by a
+-- slash. Inside of a text ~ becomes ~0 and / becomes ~1, as in a JSON pointer (RFC 6901), so two rows never have one key.
+-- Only _text_of turns a value into a text, under fixed settings. Money is refused, because its text depends on another
+-- setting, and the values of an enum are part of the shape (65), because they can be renamed. No other setting of a session
+-- matters: no body in PL/pgSQL has a backslash outside of E'', and what names objects of the schema sets
+-- quote_all_identifiers = off.
 
 CREATE OR REPLACE FUNCTION textsim._base_type(type oid) RETURNS oid
 LANGUAGE sql STABLE STRICT PARALLEL SAFE

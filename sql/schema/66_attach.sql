@@ -474,7 +474,9 @@ BEGIN
     IF c.is_unique THEN
         PERFORM textsim._activate_source(source.id, false);
         pairs := textsim._index_existing(c, source, existing = 'keep');
-        report := format('%s rows of table %s match other rows, or documents of unique corpus "%s"',
+        report := format(CASE cardinality(pairs)
+            WHEN 1 THEN '%s row of table %s matches another row, or a document of unique corpus "%s"'
+            ELSE '%s rows of table %s match other rows, or documents of unique corpus "%s"' END,
             cardinality(pairs), relation, c.name);
         listed := array_to_string(pairs[:10], ', ') || CASE WHEN cardinality(pairs) > 10 THEN ' ...' ELSE '' END;
         IF pairs <> '{}' AND existing = 'keep' THEN
@@ -496,8 +498,8 @@ BEGIN
         OR row_security_active(source.relation)
         OR current_setting('transaction_isolation') <> 'read committed');
     IF unindexed > 0 THEN
-        RAISE NOTICE '% of table % are not indexed yet', CASE WHEN unindexed > 100000
-            THEN 'more than 100000 rows' ELSE unindexed || ' rows' END, source.relation
+        RAISE NOTICE 'not indexed yet: % of table %', CASE WHEN unindexed > 100000
+            THEN 'more than 100000 rows' ELSE textsim._counted(unindexed, 'row') END, source.relation
             USING HINT = format('Run textsim worker, or: CALL textsim.index_pending(%L)', c.name);
     END IF;
 END $$;

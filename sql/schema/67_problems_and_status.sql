@@ -538,23 +538,3 @@ COMMENT ON FUNCTION textsim.status(text)
     'outdated_since. crowded is the number of texts that were compared with some of their candidates only, as '
     'members() says. notes name the tables that a worker will compare with their documents, such as after a restore, and where words '
     'of forgotten documents are left.';
-
-CREATE OR REPLACE FUNCTION textsim.languages(corpus text, key text DEFAULT NULL)
-RETURNS TABLE (language text, documents bigint)
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-BEGIN
-    IF c.language IS NULL THEN
-        PERFORM textsim._check_language(c, '');
-    END IF;
-    RETURN QUERY EXECUTE format(
-        'SELECT d.language, count(*) FROM textsim.%I d WHERE ($1 IS NULL OR d.key = $1)%s '
-        'GROUP BY d.language ORDER BY count(*) DESC, d.language COLLATE "C"',
-        'document_' || c.id, textsim._alive(c, 'd')) USING key;
-END $$;
-COMMENT ON FUNCTION textsim.languages(text, text)
-    IS 'Returns the stored languages of a corpus with the number of their documents, the most frequent first; with key, '
-    'only the language of this document. A language is a code of ISO 639, und if it cannot be identified, or NULL if '
-    'the document waits for a worker, because SQL identifies none. Raises an error if the corpus does not identify '
-    'languages.';

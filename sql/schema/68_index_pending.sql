@@ -1,7 +1,7 @@
 -- Indexing pending changes from SQL, as a worker does: the rows of attached tables, and the ids of words.
--- Each step is its own transaction and can be repeated. So it needs no lease, and workers may run at the same
--- time. In mode inline a row can be removed without a log entry after it was read and before its document is added. So
--- the rows are read again after documents were added, here and in a worker.
+-- Each step is its own transaction and can be repeated, so it needs no lease, and workers may run at the same time. In mode
+-- inline a row can be removed without a log entry after it was read and before its document is added, so the rows are
+-- read again after documents were added, here and in a worker.
 
 -- Detach dropped tables and log changes that triggers missed.
 CREATE OR REPLACE FUNCTION textsim._prepare_indexing(corpus text) RETURNS void
@@ -21,8 +21,8 @@ BEGIN
             removed := textsim._release_dropped(source.id);
             fault := textsim._source_fault(source);
             IF removed IS NOT NULL THEN
-                RAISE WARNING 'table % was dropped: it is detached, and its % documents are removed',
-                    source.relation, removed;
+                RAISE WARNING 'table % was dropped: it is detached, and % removed',
+                    source.relation, textsim._counted(removed, 'document');
             ELSIF fault IS NULL THEN
                 PERFORM textsim._compare_changed(source.id);
             ELSE
@@ -390,11 +390,11 @@ DECLARE
     refused bigint := (SELECT w.documents FROM textsim._waiting(c.id, 'failed') w);
 BEGIN
     IF leased > 0 THEN
-        RAISE NOTICE '% changes are left: a worker is processing them, or their table cannot be indexed',
-            leased USING HINT = format('SELECT problems FROM textsim.status(%L)', corpus);
+        RAISE NOTICE 'not done: %, which a worker processes, or whose table cannot be indexed',
+            textsim._counted(leased, 'change') USING HINT = format('SELECT problems FROM textsim.status(%L)', corpus);
     END IF;
     IF refused > 0 THEN
-        RAISE NOTICE '% documents are set aside, with their errors in textsim.pending', refused
+        RAISE NOTICE 'set aside, with the errors in textsim.pending: %', textsim._counted(refused, 'document')
             USING HINT = 'SELECT keys, document_ids, error FROM textsim.pending WHERE kind = ''failed''';
     END IF;
 END $$;

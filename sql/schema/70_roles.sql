@@ -1,5 +1,5 @@
--- Rights. A role that only writes attached tables needs no rights here. Only writers may call the functions
--- that run with the rights of the schema's owner.
+-- Rights. A role that only writes attached tables needs no rights here, and only writers may call the functions that run
+-- with the rights of the schema's owner.
 
 REVOKE EXECUTE ON FUNCTION textsim._prepare_source(
     text, regclass, name[], name, text, name, name, name, regclass) FROM PUBLIC;
@@ -68,26 +68,19 @@ DO $do$ BEGIN
         textsim._grant_like('textsim.judgement', 'textsim.merged_row');
 END $do$;
 
--- The tables of all corpora, and their patterns.
-CREATE OR REPLACE FUNCTION textsim._corpus_tables() RETURNS regclass[]
+-- The tables of a corpus; NULL: of all corpora, and their patterns.
+CREATE OR REPLACE FUNCTION textsim._tables_of(corpus_id integer) RETURNS regclass[]
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN array(
     SELECT r.oid::regclass FROM pg_class r
     WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind = 'r'
-        AND r.relname ~ ('^(' || textsim._corpus_patterns() || ')(_[0-9]+)?$')
-    ORDER BY r.oid);
-
-CREATE OR REPLACE FUNCTION textsim._tables_of(corpus_id integer) RETURNS regclass[]
-LANGUAGE sql STABLE STRICT PARALLEL SAFE
-RETURN array(
-    SELECT r.oid::regclass FROM pg_class r
-    WHERE r.oid = ANY (textsim._corpus_tables()) AND r.relname ~ ('_' || corpus_id || '$')
+        AND r.relname ~ format('^(%s)%s$', textsim._corpus_patterns(), coalesce('_' || corpus_id, '(_[0-9]+)?'))
     ORDER BY r.oid);
 
 -- The tables of these corpora; of all, with their patterns, if none is named.
 CREATE OR REPLACE FUNCTION textsim._tables_to_grant(corpora text[]) RETURNS regclass[]
 LANGUAGE sql STABLE PARALLEL SAFE
-RETURN CASE WHEN corpora = '{}' THEN textsim._corpus_tables() ELSE array(
+RETURN CASE WHEN corpora = '{}' THEN textsim._tables_of(NULL) ELSE array(
     SELECT t FROM unnest(corpora) n CROSS JOIN LATERAL unnest(textsim._tables_of((textsim._corpus(n)).id)) t) END;
 
 CREATE OR REPLACE FUNCTION textsim.grant_reader(role regrole, VARIADIC corpora text[] DEFAULT '{}') RETURNS void
@@ -101,7 +94,7 @@ BEGIN
         SELECT string_agg(r.oid::regclass::text, ', ' ORDER BY r.oid)
         FROM pg_class r
         WHERE r.relnamespace = 'textsim'::regnamespace AND r.relkind IN ('r', 'v') AND (corpora = '{}'
-            OR r.oid <> ALL (textsim._corpus_tables() || 'textsim.corpus_table'::regclass)
+            OR r.oid <> ALL (textsim._tables_of(NULL) || 'textsim.corpus_table'::regclass)
             OR r.oid = ANY (textsim._tables_to_grant(corpora)))), role);
     PERFORM textsim._grant_ids(c.id) FROM textsim.corpus c;
 END $$;

@@ -169,11 +169,22 @@ BEGIN
             AND pg_get_triggerdef(o.oid) = g.statement);
 END $$;
 
-DO $do$ BEGIN
+DO $do$
+DECLARE
+    closed regprocedure;
+BEGIN
     -- The functions of corpora and attached tables are made from templates of these files.
     PERFORM textsim._make_functions(c.id) FROM textsim.corpus c;
     PERFORM textsim._make_trigger_function(s) FROM textsim.source s WHERE s.active;
-    PERFORM textsim._open_functions();
+    -- Every role may call the functions of the schema, which PostgreSQL allows unless the owner's default privileges forbid
+    -- it. Tables are protected by their own rights. A function with the rights of the owner says itself who may call it.
+    FOR closed IN
+        SELECT p.oid FROM pg_proc p
+        WHERE p.pronamespace = 'textsim'::regnamespace AND NOT p.prosecdef
+            AND NOT has_function_privilege('public', p.oid, 'EXECUTE')
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON ROUTINE %s TO PUBLIC', closed);
+    END LOOP;
 END $do$;
 
 -- If these files run again, they have altered no table, so the record stays.

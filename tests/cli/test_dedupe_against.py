@@ -87,7 +87,10 @@ def test_what_a_file_to_compare_with_may_be(textsim: Textsim) -> None:
     assert "1 kept, 1 removed that match a file" in result.stderr
     assert "not looked at, because it cannot be compared: train.jsonl" in result.stderr
     assert read("out.jsonl") == [{"text": "snow"}]
-    assert "rain in the north" in Path("removed.html").read_text()
+    page = Path("removed.html").read_text()
+    assert "rain in the north" in page
+    assert "of the file <" in page
+    assert "removed, because a file has a match" in page
     for others in (["--add"], ["--against", "corpus"], ["--judgements", "test.jsonl"]):
         assert "with a file, leave out" in textsim(*arguments, *others, status=2).stderr
 

@@ -20,7 +20,7 @@ WITHOUT_DEFAULT = {
     *("bands", "rows", "stop_words", "language", "file", "plot", "html", "watch", "output"),
     *("report", "scope", "keep_for", "boilerplate", "passages", "expires", "key_columns"),
     *("row_filter", "against", "source", "input_", "judgements", "note", "replaces", "max_lag"),
-    *("metrics_port", "query", "confidence", "prefix", "original", "scope_columns", "time_"),
+    *("metrics_port", "query", "confidence", "prefix", "original", "scope_columns", "time"),
     *("split", "stratify", "statement", "key", "kept", "run", "since", "edits"),
 }
 

@@ -26,9 +26,9 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.unique_writers import Client
+from textsim_db.base import run_ahead
 from textsim_db.db.engine import is_lost
 from textsim_db.results import AddReport
-from textsim_db.write import input_batches
 
 WORDS = [f"w{i}" for i in range(200)]
 LOADED = 6000
@@ -103,7 +103,7 @@ def run(job: Job) -> None:
 
 def load(job: Job, journal: Journal) -> None:
     """Load the same keys repeatedly, in new versions."""
-    input_batches.BATCH_DOCUMENTS = LOAD_BATCH
+    run_ahead.BATCH_DOCUMENTS = LOAD_BATCH
     with ts.connect(job.url) as db:
         corpus = db.corpus("loaded")
         for version in count(job.first):

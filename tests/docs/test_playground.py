@@ -36,10 +36,10 @@ SELECT textsim.create_corpus('characters', 'char:5', threshold => 0.5, passages 
 """
 ADD = "SELECT c.name, textsim.add(c.name, t.n::text, t.body) FROM {} t, textsim.corpus c"
 ROWS = (
-    """SELECT n, c.name, textsim.words(body) AS words, textsim.shingles(body, unit, shingle_length)
-        AS shingles, textsim.signature(c.name, body) AS signature,
-        textsim._stored_buckets(c, textsim.signature(c.name, body), NULL) AS buckets
-    FROM {} t, textsim.corpus c ORDER BY n, c.name""",
+    """SELECT n, c.name, string_to_array(textsim.normal_form(body), ' ') AS words,
+        textsim.shingles(body, unit, shingle_length) AS shingles, s.signature, s.buckets
+    FROM {} t, textsim.corpus c, textsim._sketched(c, textsim._form(c, body), NULL) s
+    ORDER BY n, c.name""",
     """SELECT c.name, n, p.* FROM {} t, textsim.corpus c, textsim.candidates(c.name, body) p
     ORDER BY 1, 2, 3""",
     "SELECT c.name, p.* FROM textsim.corpus c, textsim.pairs(c.name) p ORDER BY 1, 2, 3",

@@ -308,6 +308,60 @@ def test_a_writer_waits_for_a_list(scene: Scene, commit: bool) -> None:
     assert list(scene.forms()) == ["a" if commit else "b"]
 
 
+FORGET = "SELECT documents, judgements FROM textsim.forget('c', '{b}')"
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
+@pytest.mark.parametrize("how", ["add", "twins_of"])
+def test_a_judgement_stays_until_its_writer_has_ended(scene: Scene, how: str, commit: bool) -> None:
+    """The writer has seen that the pair was judged different, so it is no pair of twins."""
+    scene.corpus.add("a", RED)
+    scene.corpus.judge("a", "b", "different")
+    a, b = scene.client("a"), scene.client("b")
+    if how == "twins_of":
+        assert a.does(a.sql(TWINS_OF, ["b"], [BLUE])) == []
+    else:
+        a.does(a.sql(ADD, "b", BLUE))
+    b.waits(b.sql(FORGET))
+    if how == "twins_of":
+        a.does(a.sql(ADD, "b", BLUE))
+    ends(a, commit)
+    assert b.end() == [(int(commit), 1)]
+    b.commit()
+    assert scene.forms() == {"a": RED}
+    with pytest.raises(pg.UniqueViolation, match='document "b" matches document "a"'):
+        scene.connection.execute(ADD, ["b", BLUE])
+
+
+def test_a_writer_waits_for_forgetting(scene: Scene) -> None:
+    scene.corpus.add("a", RED)
+    scene.corpus.judge("a", "b", "different")
+    a, b = scene.client("a"), scene.client("b")
+    a.does(a.sql(FORGET))
+    b.waits(b.sql(ADD, "b", BLUE))
+    a.commit()
+    end_add(b, is_twin=True)
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "rollback"])
+@pytest.mark.parametrize("how", ["add", "twins_of"])
+def test_a_rejection_waits_for_a_writer_of_its_key(scene: Scene, how: str, commit: bool) -> None:
+    """The writer has found that its text has no twin but the document that it replaces."""
+    scene.corpus.add("a", RED)
+    a, b = scene.client("a"), scene.client("b")
+    if how == "twins_of":
+        assert a.does(a.sql(TWINS_OF, ["a"], [BLUE])) == []
+    else:
+        a.does(a.sql(ADD, "a", BLUE))
+    b.waits(b.sql("SELECT textsim.reject('c', 'a', 'spam')"))
+    if how == "twins_of":
+        a.does(a.sql(ADD, "a", BLUE))
+    ends(a, commit)
+    assert b.end() == [("rejected: a",)]
+    b.commit()
+    assert scene.forms() == {"rejected: a": BLUE if commit else RED}
+
+
 # Attached tables
 
 
@@ -318,7 +372,7 @@ def test_attaching_waits_for_a_writer_of_the_corpus(scene: Scene) -> None:
     a.does(a.sql(ADD, "a", RED))
     b.waits(b.sql("SELECT textsim.attach('c', 't', 'id', 'body')"))
     a.commit()
-    with pytest.raises(pg.UniqueViolation, match=r"1 rows of table public\.t match"):
+    with pytest.raises(pg.UniqueViolation, match=r"1 row of table public\.t matches"):
         b.end()
     assert scene.forms() == {"a": RED}
 

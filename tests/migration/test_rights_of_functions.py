@@ -63,6 +63,7 @@ BY_NAME = {
         "function": "textsim.mine()",
         "rights_of": f"document_{ID}",
         "linkage": "kept",
+        "measure": "dice",
         "keep": "first",
         "unit": "word",
         "shingle": "word:3",

@@ -12,8 +12,8 @@ from textsim_db.measures.word_diff import Change, ShownText
 from textsim_db.results import Pair
 from textsim_db.review import survey
 from textsim_db.review.pair_arrays import Pairs, bins_of
+from textsim_db.review.rendering import begin_of, compare_texts, summary
 from textsim_db.review.reviewed_clusters import ChainClusters, Judged
-from textsim_db.review.side_by_side import begin_of, compare_texts, summary
 from textsim_db.review.survey import read_pairs
 
 

@@ -17,7 +17,7 @@ from tests.support.sampling import sample
 from textsim_db.db import stored_corpus
 from textsim_db.results import AddReport
 from textsim_db.spark import read, write
-from textsim_db.spark.read_corpus import PAGE
+from textsim_db.spark.stored_frames import PAGE
 from textsim_db.text.tokens import normal_form
 
 pytestmark = pytest.mark.more

@@ -15,12 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 import textsim_db as ts
 from tests.support.rebuilds import stored_rows
 from tests.support.waiting import wait_for
+from textsim_db.base.run_ahead import BATCH_DOCUMENTS
 from textsim_db.db import stored_corpus
 from textsim_db.results import AddReport
 from textsim_db.spark import write
-from textsim_db.spark.read_corpus import Target
-from textsim_db.spark.write_corpus import WriteTask, task_of
-from textsim_db.write.input_batches import BATCH_DOCUMENTS
+from textsim_db.spark.stored_frames import Target, WriteTask, task_of
 
 pytestmark = pytest.mark.more
 

@@ -77,8 +77,10 @@ def test_negations_are_words_of_normal_forms_and_the_same_in_sql(
     shared_connection: Connection,
 ) -> None:
     negations, phrases = sorted(distinctions.NEGATIONS), sorted(distinctions.NEGATION_PHRASES)
-    assert value(shared_connection, "SELECT textsim._negations()") == "|".join(negations)
-    assert value(shared_connection, "SELECT textsim._negation_phrases()") == "|".join(phrases)
+    assert value(shared_connection, "SELECT textsim._word_list('negations')") == "|".join(negations)
+    assert value(shared_connection, "SELECT textsim._word_list('negation_phrases')") == "|".join(
+        phrases
+    )
     assert [normal_form(each) for each in [*negations, *phrases]] == [*negations, *phrases]
     assert distinctions.NEGATIONS.isdisjoint(" ".join(phrases).split())
     assert {len(each.split()) for each in phrases} == {2, 3}
@@ -111,7 +113,7 @@ def test_fillers_and_units_are_words_of_normal_forms_and_the_same_in_sql(
     lists["numerals"] = sorted(distinctions.NUMERALS)
     lists["compared_units"] = sorted(distinctions.COMPARED_UNITS)
     for name, listed in lists.items():
-        assert value(shared_connection, f"SELECT textsim._{name}()") == "|".join(listed)
+        assert value(shared_connection, f"SELECT textsim._word_list('{name}')") == "|".join(listed)
         assert [normal_form(word) for word in listed] == listed, name
     assert distinctions.FILLERS.isdisjoint(distinctions.NEGATIONS)
     assert distinctions.FILLERS.isdisjoint(

@@ -51,7 +51,7 @@ def test_every_row_is_indexed(db: ts.Database, connection: Connection, mode: str
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
-    assert notices == [f"{ROWS} rows of table public.t are not indexed yet"]
+    assert notices == [f"not indexed yet: {ROWS} rows of table public.t"]
     assert count_documents(connection)[0] == 0
     connection.execute("CALL textsim.index_pending('c')")
     assert count_documents(connection) == (ROWS, 0, 0)
@@ -82,7 +82,7 @@ def test_changes_that_cannot_be_indexed_are_set_aside_with_their_error(
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     connection.execute("CALL textsim.index_pending('c')")
-    assert notices == ["3 documents are set aside, with their errors in textsim.pending"]
+    assert notices == ["set aside, with the errors in textsim.pending: 3 documents"]
     failures = {(failure.key or "")[:8]: failure.error for failure in db.corpus("c").failures()}
     assert failures["kkkkkkkk"] == "the key is 1001 bytes long; at most 1000 are possible"
     assert failures["k"] == "the corpus has this key from the table public.t"

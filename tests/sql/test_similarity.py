@@ -15,35 +15,43 @@ from textsim_db import measures
 from textsim_db.measures import shingles, words
 
 MEASURES: dict[LiteralString, Callable[[str, str], float]] = {
-    "jaccard(a, b)": lambda a, b: measures.jaccard(words(a), words(b)),
-    "jaccard(a, b, 'word', 2)": lambda a, b: measures.jaccard(
+    "measure('jaccard', a, b)": lambda a, b: measures.jaccard(words(a), words(b)),
+    "measure('jaccard', a, b, 'word', 2)": lambda a, b: measures.jaccard(
         shingles(a, "word:2"), shingles(b, "word:2")
     ),
-    "containment(a, b)": lambda a, b: measures.containment(words(a), words(b)),
-    "containment(b, a, 'char', 4)": lambda a, b: measures.containment(
+    "measure('containment', a, b)": lambda a, b: measures.containment(words(a), words(b)),
+    "measure('containment', b, a, 'char', 4)": lambda a, b: measures.containment(
         shingles(b, "char:4"), shingles(a, "char:4")
     ),
-    "overlap(a, b)": lambda a, b: measures.overlap(words(a), words(b)),
-    "overlap(a, b, 'char', 2)": lambda a, b: measures.overlap(
+    "measure('overlap', a, b)": lambda a, b: measures.overlap(words(a), words(b)),
+    "measure('overlap', a, b, 'char', 2)": lambda a, b: measures.overlap(
         shingles(a, "char:2"), shingles(b, "char:2")
     ),
-    "dice(a, b)": lambda a, b: measures.dice(words(a), words(b)),
-    "dice(a, b, n => 3)": lambda a, b: measures.dice(shingles(a, "word:3"), shingles(b, "word:3")),
-    "jaccard_of_counts(a, b)": lambda a, b: measures.jaccard_of_counts(words(a), words(b)),
-    "cosine_similarity(a, b)": lambda a, b: measures.cosine_similarity(words(a), words(b)),
-    "cosine_distance(a, b)": lambda a, b: measures.cosine_distance(words(a), words(b)),
-    "euclidean(a, b)": lambda a, b: measures.euclidean(words(a), words(b)),
-    "manhattan(a, b)": lambda a, b: measures.manhattan(words(a), words(b)),
-    "lr_norm(a, b, 1)": lambda a, b: measures.lr_norm(words(a), words(b), 1),
-    "lr_norm(a, b, 3)": lambda a, b: measures.lr_norm(words(a), words(b), 3),
-    "lr_norm(a, b, 1.7)": lambda a, b: measures.lr_norm(words(a), words(b), 1.7),
-    "lr_norm(a, b, 5000)": lambda a, b: measures.lr_norm(words(a), words(b), 5000),
-    "lr_norm(a, b, 'Infinity')": lambda a, b: measures.lr_norm(words(a), words(b), math.inf),
+    "measure('dice', a, b)": lambda a, b: measures.dice(words(a), words(b)),
+    "measure('dice', a, b, n => 3)": lambda a, b: measures.dice(
+        shingles(a, "word:3"), shingles(b, "word:3")
+    ),
+    "measure('jaccard_of_counts', a, b)": lambda a, b: measures.jaccard_of_counts(
+        words(a), words(b)
+    ),
+    "measure('cosine_similarity', a, b)": lambda a, b: measures.cosine_similarity(
+        words(a), words(b)
+    ),
+    "measure('cosine_distance', a, b)": lambda a, b: measures.cosine_distance(words(a), words(b)),
+    "measure('euclidean', a, b)": lambda a, b: measures.euclidean(words(a), words(b)),
+    "measure('manhattan', a, b)": lambda a, b: measures.manhattan(words(a), words(b)),
+    "measure('lr_norm', a, b, r => 1)": lambda a, b: measures.lr_norm(words(a), words(b), 1),
+    "measure('lr_norm', a, b, r => 3)": lambda a, b: measures.lr_norm(words(a), words(b), 3),
+    "measure('lr_norm', a, b, r => 1.7)": lambda a, b: measures.lr_norm(words(a), words(b), 1.7),
+    "measure('lr_norm', a, b, r => 5000)": lambda a, b: measures.lr_norm(words(a), words(b), 5000),
+    "measure('lr_norm', a, b, r => 'Infinity')": lambda a, b: measures.lr_norm(
+        words(a), words(b), math.inf
+    ),
     "levenshtein(a, b)": measures.levenshtein,
     "levenshtein(a, b, 1, 1, 2)": lambda a, b: measures.levenshtein(a, b, substitution=2),
     "levenshtein(a, b, 0.1, 0.7, 0.3)": lambda a, b: measures.levenshtein(a, b, 0.1, 0.7, 0.3),
-    "levenshtein_words(a, b)": lambda a, b: measures.levenshtein(words(a), words(b)),
-    "levenshtein_words(a, b, 1, 2.5, 3)": lambda a, b: measures.levenshtein(
+    "levenshtein(a, b, unit => 'word')": lambda a, b: measures.levenshtein(words(a), words(b)),
+    "levenshtein(a, b, 1, 2.5, 3, 'word')": lambda a, b: measures.levenshtein(
         words(a), words(b), 1, 2.5, 3
     ),
 }
@@ -84,12 +92,11 @@ def test_measures_of_random_texts_equal_pythons(
 
 
 def test_each_measure_of_a_corpus_has_its_function(shared_connection: Connection) -> None:
-    names = {call.partition("(")[0] for call in MEASURES}
-    assert set(measures.MEASURES) - {"levenshtein_similarity"} <= names
+    names = {call.split("'")[1] for call in MEASURES if call.startswith("measure")}
+    assert set(measures.MEASURES) - {"levenshtein", "levenshtein_similarity"} <= names
     properties = shared_connection.execute(
         "SELECT DISTINCT provolatile, proisstrict, proparallel FROM pg_proc "
-        "WHERE pronamespace = 'textsim'::regnamespace AND proname = ANY (%s) AND proargnames[1] = 'a'",
-        [[*names]],
+        "WHERE pronamespace = 'textsim'::regnamespace AND proname IN ('measure', 'levenshtein')"
     ).fetchall()
     assert properties == [("i", True, "s")]
 
@@ -97,14 +104,23 @@ def test_each_measure_of_a_corpus_has_its_function(shared_connection: Connection
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("textsim.containment('a', 'b', 'line')", 'unit is "line"; expected "word" or "char"'),
-        ("textsim.dice('a', 'b', 'word', 0)", "shingle length is 0; expected 1 to 1000"),
-        ("textsim.lr_norm('a', 'b', 0.5)", "r is 0.5; expected 1 or more"),
-        ("textsim.lr_norm('a', 'b', 'NaN')", "r is NaN; expected 1 or more"),
-        ("textsim.levenshtein_words('a', 'b', -1)", "costs are -1, 1 and 1; expected 0 to 2"),
-        ("textsim.levenshtein('a', 'b', 1, 'NaN')", "costs are 1, NaN and 1; expected 0 to"),
         (
-            "textsim.levenshtein_words(repeat('a ', 6000), repeat('b ', 6000))",
+            "textsim.measure('containment', 'a', 'b', 'line')",
+            'unit is "line"; expected "word" or "char"',
+        ),
+        ("textsim.measure('dice', 'a', 'b', 'word', 0)", "shingle length is 0; expected 1 to 1000"),
+        ("textsim.measure('lr_norm', 'a', 'b', r => 0.5)", "r is 0.5; expected 1 or more"),
+        ("textsim.measure('lr_norm', 'a', 'b', r => 'NaN')", "r is NaN; expected 1 or more"),
+        (
+            "textsim.levenshtein('a', 'b', -1, unit => 'word')",
+            "costs are -1, 1 and 1; expected 0 to 2",
+        ),
+        ("textsim.levenshtein('a', 'b', 1, 'NaN')", "costs are 1, NaN and 1; expected 0 to"),
+        ("textsim.levenshtein('a', 'b', unit => 'line')", "unit is 'line'; expected word or char"),
+        ("textsim.measure('euclid', 'a', 'b')", 'there is no measure "euclid"'),
+        ("textsim.measure('manhattan', 'a', 'b', 'char', 3)", 'measure "manhattan" counts words'),
+        (
+            "textsim.levenshtein(repeat('a ', 6000), repeat('b ', 6000), unit => 'word')",
             "texts of 6000 and 6000 items are too long to be compared item by item",
         ),
     ],
@@ -118,19 +134,15 @@ def test_wrong_arguments_are_refused_with_a_message(
 
 def test_measures_of_null_are_null(shared_connection: Connection) -> None:
     row = shared_connection.execute(
-        "SELECT textsim.cosine_similarity(NULL, 'a'), textsim.containment('a', NULL), "
-        "textsim.levenshtein_words(NULL, NULL)"
+        "SELECT textsim.measure('cosine_similarity', NULL, 'a'), textsim.levenshtein('a', NULL), "
+        "textsim.measure(NULL, 'a', 'b')"
     ).fetchone()
     assert row == (None, None, None)
 
 
-def test_two_texts_and_a_corpus_with_two_texts_have_functions_of_one_name(
-    connection: Connection,
-) -> None:
+def test_jaccard_has_the_shingles_of_a_corpus(connection: Connection) -> None:
     connection.execute("SELECT textsim.create_corpus('c', shingle => 'word:2')")
     calls: list[tuple[LiteralString, float]] = [
-        ("textsim.jaccard('a b c', 'a b d')", 0.5),
-        ("textsim.jaccard('a b c', 'a b d', 'char', 1)", 3 / 5),
         ("textsim.jaccard('c', 'a b c', 'a b d')", 1 / 3),
         ("textsim.jaccard('c', 'a b c', 'a b d', NULL)", 1 / 3),
         ("textsim.jaccard('c'::text, 'a b c'::text, 'a b d'::text, NULL::text)", 1 / 3),

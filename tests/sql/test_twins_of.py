@@ -14,7 +14,7 @@ from tests.support.connections import Connection, value
 from tests.support.reference import similarity
 from tests.support.sampling import sample
 from tests.support.sources import stored_forms
-from textsim_db.write import input_batches
+from textsim_db.base import run_ahead
 
 COMMON = "one two three four five six seven eight nine ten"
 RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
@@ -131,7 +131,7 @@ def test_add_many_and_it_decide_as_brute_force(
 ) -> None:
     """New texts and stored texts that do not change; some pairs were judged different."""
     batch = rng.choice((5, 5000))
-    monkeypatch.setattr(input_batches, "BATCH_DOCUMENTS", batch)
+    monkeypatch.setattr(run_ahead, "BATCH_DOCUMENTS", batch)
     unit, n = shingle.split(":")
     corpora = [
         db.create_corpus(name, shingle=shingle, threshold=0.6, is_unique=True, **SETTINGS[settings])

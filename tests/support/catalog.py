@@ -176,7 +176,7 @@ def without_leftovers(upgraded: Catalog, old: Catalog, new: Catalog) -> Catalog:
     """
     left = {row[0] for name in ("functions", "sequences") for row in old[name]}
     left -= {row[0] for rows in new.values() for row in rows}
-    called = r"(textsim\.)?(_|members_of\(|cluster_of\(|scopes\()|last_notice$"
+    called = r"(textsim\.)?(_|members_of\(|cluster_of\(|scopes\(|signature\()|last_notice$"
     left = {each for each in left if re.match(called, each)}
     return {name: [row for row in rows if row[0] not in left] for name, rows in upgraded.items()}
 

@@ -106,7 +106,7 @@ if __name__ == "__main__":  # PySpark's daemon, which imports what tasks import 
     import pyspark.worker  # noqa: F401
     from pyspark.daemon import manager
 
-    from textsim_db.spark import pair_frames, passage_pairs, read_corpus, write_corpus  # noqa: F401
+    from textsim_db.spark import pair_frames, passage_pairs, stored_frames  # noqa: F401
 
     # A worker collects garbage after each task, and would visit the objects of all modules.
     gc.collect()

@@ -12,7 +12,6 @@ import pytest
 from tests.support import reference
 from textsim_db.settings.choose_bands import window_of
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
-from textsim_db.sketch.choose_common_shingles import LEAST_OF_PASSAGES, learn_common
 from textsim_db.sketch.exact_prefix import (
     NO_COMMON,
     CommonValues,
@@ -26,6 +25,7 @@ from textsim_db.sketch.fingerprints import (
     fingerprints_of_shingles,
     passage_shingles,
 )
+from textsim_db.sketch.learned_shingles import LEAST_OF_PASSAGES, learn_common
 from textsim_db.sketch.sketch_texts import GOLDEN_TEXT
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokenize, tokens_of
@@ -140,7 +140,7 @@ EXACT = CorpusSettings(shingle="word:1", recall=1).complete()
 def test_common_shingles_are_those_of_several_documents(
     documents: int, share: float, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("textsim_db.sketch.choose_common_shingles.COMMON_SHARE", share)
+    monkeypatch.setattr("textsim_db.sketch.learned_shingles.COMMON_SHARE", share)
     texts = [f"all own{i} {rng.choice('ab')} w{rng.randrange(2000)}" for i in range(documents)]
     parts = [tokens_of([t.encode() for t in texts[i : i + 700]]) for i in range(0, documents, 700)]
     hashes = (find_shingles(part, EXACT.shingle).hashes.tolist() for part in parts)

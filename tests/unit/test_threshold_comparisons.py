@@ -32,7 +32,7 @@ DECIDES_NOTHING: Final = {
     "sketch/plan_options.py:exact_candidates",
     "sketch/plan_options.py:plan_edits",
     # An answer to a model shows what differs of similar texts only.
-    "mcp/tools.py:_rows",
+    "mcp/reading_tools.py:rows",
     # A page of a review shows which matches another threshold would keep.
     "review/pair_arrays.py:beside",
     "review/pair_arrays.py:effects",

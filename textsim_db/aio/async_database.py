@@ -21,7 +21,7 @@ from textsim_db.aio.threads import Results, Stream, Threads, ended
 from textsim_db.corpus import database
 from textsim_db.db.engine import APPLICATION_NAME
 from textsim_db.errors import TextsimError
-from textsim_db.files import arrow_results
+from textsim_db.files import arrow_frames
 from textsim_db.results import ChangeReport
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import CorpusConfig
@@ -93,7 +93,7 @@ def stream(
 
 
 def results(
-    method: Callable[Concatenate[Synchronous, Parameters], arrow_results.Results[Row]],
+    method: Callable[Concatenate[Synchronous, Parameters], arrow_frames.Results[Row]],
 ) -> Callable[Concatenate[Derived[Synchronous], Parameters], Results[Row]]:
     """Return a method that finds rows as a method that returns an async iterator of rows."""
 

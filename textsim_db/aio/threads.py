@@ -30,7 +30,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from textsim_db.db.cancellation import Cancellation
 from textsim_db.errors import DatabaseUnavailable
-from textsim_db.files import arrow_results
+from textsim_db.files import arrow_frames
 
 OPEN_PATIENCE_SECONDS = 30.0
 """How long an iterator waits for the end of another one, as long as a call waits for a connection."""
@@ -192,7 +192,7 @@ class Stream(AsyncIterator[Item]):
 class Results(Stream[Row]):
     """The rows that a method finds: an async iterator of named tuples, and an Arrow table."""
 
-    def __init__(self, threads: Threads, begin: Callable[[], arrow_results.Results[Row]]) -> None:
+    def __init__(self, threads: Threads, begin: Callable[[], arrow_frames.Results[Row]]) -> None:
         super().__init__(threads, begin)
         self._begin = begin
 

@@ -1,4 +1,4 @@
-"""Cut streams into pieces, and run a stage ahead of its consumer."""
+"""Cut streams into pieces or batches, and run a stage ahead of its consumer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 MAX_WEIGHT = 8 * 1024 * 1024
 """Bytes or characters of a piece, unless a document is longer. More take more memory."""
@@ -87,3 +87,19 @@ class _Fallible(Iterator[Item]):
                 raise failure
         finally:
             del failure
+
+
+BATCH_DOCUMENTS = 5000
+"""Documents of a batch. Larger batches need more memory, and a load starts and ends more slowly."""
+
+
+def in_batches(documents: Iterable[Any]) -> Iterator[list[Any]]:
+    """Cut a stream of documents into lists, by number of documents and of characters."""
+    return cut(documents, BATCH_DOCUMENTS, length_of)
+
+
+def length_of(item: Any) -> int:
+    try:
+        return len(item[1])
+    except (TypeError, IndexError, KeyError):  # refused when the batch is prepared
+        return 0

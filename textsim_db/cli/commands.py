@@ -217,7 +217,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
         "untrack": search_commands.UNTRACK,
     },
     "Tables that stay indexed": {
-        "attach": source_commands.attach,
+        "attach": source_commands.ATTACH,
         "worker": service_commands.worker,
         "status": status_commands.status,
         "pending": status_commands.pending,

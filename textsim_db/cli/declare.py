@@ -36,10 +36,12 @@ _TYPES: dict[str, tuple[Any, Callable[[str], object] | None, str | None]] = {
     "int": (int, options.whole_number, "NUMBER"),
     "list[str]": (list[str], None, "TEXT"),
     "Iterable[Key]": (list[str], None, "KEY"),
+    "Sequence[ColumnName]": (list[str], None, "COLUMN"),
 }
 """The type, the parser and the word for the value, by an annotation; any other is a text."""
 _CHOICES: dict[str, type[StrEnum]] = {
-    **{each.__name__: each for each in (Existing, Format, Kind, Linkage, Mode, Quote)},
+    **{each.__name__: each for each in (Format, Kind, Linkage, Quote)},
+    "ExistingName": Existing,
     "LinkageName": Linkage,
     "ModeName": Mode,
     "VerdictName": Verdict,
@@ -115,8 +117,12 @@ def with_settings(
 
 def as_command(function: Callable[..., None]) -> Callable[[], None]:
     """Return a function for Command, whose parameters are made when they are needed."""
-    text = _SECTION.sub("", f"{inspect.getdoc(function)}\n")
+    text = without_arguments(function.__doc__ or "")
     return postponed(partial(_declare, function), function.__name__, text)
+
+
+def without_arguments(docstring: str) -> str:
+    return _SECTION.sub("", f"{inspect.cleandoc(docstring)}\n")
 
 
 def with_parameters(
@@ -175,7 +181,7 @@ def _help_of_method(name: str) -> dict[str, Help]:
 
 def help_of(function: Callable[..., object]) -> dict[str, Help]:
     """Return what the docstring of a function says of its arguments."""
-    texts = read_help(inspect.getdoc(function) or "")
+    texts = read_help(function.__doc__ or "")
     for name, argument in inspect.signature(function).parameters.items():
         if name in texts and not texts[name].value:
             annotation = argument.annotation.removesuffix(" | None")
@@ -185,7 +191,7 @@ def help_of(function: Callable[..., object]) -> dict[str, Help]:
 
 
 def read_help(docstring: str) -> dict[str, Help]:
-    section = _SECTION.search(f"{docstring}\n")
+    section = _SECTION.search(f"{inspect.cleandoc(docstring)}\n")
     lines = _ARGUMENT.findall(section[1]) if section else []
     return {name: Help(" ".join(text.split()), value) for name, value, text in lines}
 

@@ -144,9 +144,8 @@ def dedupe(
     from textsim_db.cluster.keep_rule import Preference
     from textsim_db.dedupe.removals import ANNOTATION, Rule
     from textsim_db.files.judgement_files import read_judgements
-    from textsim_db.files.read_documents import record_files
     from textsim_db.files.record_files import RecordColumns
-    from textsim_db.files.several_files import RecordFiles
+    from textsim_db.files.several_files import RecordFiles, record_files
 
     chosen = {**IN_MEMORY, **settings}
     options.complete(chosen)

@@ -309,9 +309,8 @@ def _report(
     judgements: str | None,
     threshold: float | None,
 ) -> Iterator[Reviewed]:
-    from textsim_db.files.read_documents import record_files
     from textsim_db.files.record_files import RecordColumns
-    from textsim_db.files.several_files import RecordFiles
+    from textsim_db.files.several_files import RecordFiles, record_files
     from textsim_db.review.report_documents import ReportDocuments
 
     text, key, scope = columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from textsim_db.cli.logs import log_options
@@ -66,6 +66,23 @@ def open_corpus(db: Database, name: str, create: bool) -> Corpus | None:
             error.add_note("this is the name of a file; the name of the corpus comes first")
         else:
             error.add_note(f"to create it, add --create, or run: textsim corpus create {name}")
+        raise
+
+
+@contextmanager
+def opened_or_created(db: Database, name: str, create: bool, has_scope: bool) -> Iterator[Corpus]:
+    """Lend a corpus, which is created if it does not exist."""
+    opened = open_corpus(db, name, create)
+    if opened is not None:
+        yield opened
+        return
+    created = db.create_corpus(name, scoped=has_scope)
+    try:
+        yield created
+    except ConfigurationError:
+        if not len(created):
+            with suppress(ConfigurationError):
+                db.drop_corpus(name)
         raise
 
 

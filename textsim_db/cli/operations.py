@@ -1,7 +1,8 @@
 """Commands that call one method of a corpus, made from the method's own arguments and docstring.
 
 An Operation is the row of such a command: the method, its help, and how the result is shown. An argument
-of the method without a default is an argument of the command, any other is an option. The class of the
+of the method without a default is an argument of the command, any other is an option. The section Args
+of the help has texts of options that differ from those of the method's docstring. The class of the
 corpus is imported when a command reads its arguments: textsim --help imports no driver of a database.
 """
 
@@ -11,16 +12,24 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textsim_db.cli import options
-from textsim_db.cli.declare import Help, help_of, parameter, read_help, with_parameters
+from textsim_db.cli.declare import (
+    Help,
+    help_of,
+    parameter,
+    read_help,
+    with_parameters,
+    without_arguments,
+)
 from textsim_db.cli.logs import postponed
 from textsim_db.cli.messages import confirm, print_message, print_result
-from textsim_db.cli.opening import connect, searched_text
+from textsim_db.cli.opening import connect, opened_or_created, searched_text
 from textsim_db.cli.output import Format, write
 from textsim_db.cli.progress_lines import counted, progress
 from textsim_db.errors import shown, suggestion
@@ -35,6 +44,10 @@ _MOST_READ_FOR_SCOPES = 1_000_000
 _TEXT = 'The text to look for; "-" is standard input. Or use --file.'
 _FUNCTIONS = {"progress", "place_of", "rank"}
 """Arguments that are functions."""
+_FILE = inspect.Parameter(
+    "file", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="str | None"
+)
+"""The option that stands beside a text to look for."""
 
 
 @dataclass(slots=True, eq=False)
@@ -67,6 +80,10 @@ class Operation:
     """Defaults of options that are not those of the method."""
     arguments: tuple[str, ...] = ()
     """Arguments with a default that are arguments of the command, and no options."""
+    leaves_out: tuple[str, ...] = ()
+    """Arguments of the method that the command does not have."""
+    creates: bool = False
+    """Whether the option --create creates a corpus that does not exist."""
     variants: Mapping[str, tuple[str, Operation]] = field(default_factory=dict)
     """Operations that take the place of this one if a flag is given: its help, and the operation."""
 
@@ -132,7 +149,8 @@ class Call:
 
 
 def operation_command(operation: Operation) -> Callable[[], None]:
-    return postponed(partial(_declare, operation), operation.method, operation.help)
+    text = without_arguments(operation.help)
+    return postponed(partial(_declare, operation), operation.method, text)
 
 
 def _run(
@@ -141,7 +159,7 @@ def _run(
     database_url: str | None = None,
     form: Format = Format.TABLE,
     yes: bool = False,
-    file: str | None = None,
+    create: bool = False,
     **arguments: Any,
 ) -> None:
     if operation.asks and (not operation.asks_for or any(map(arguments.get, operation.asks_for))):
@@ -149,10 +167,15 @@ def _run(
     for name, (_, variant) in operation.variants.items():
         if arguments.pop(name):
             operation = variant
-    if "text" in arguments:
-        arguments["text"] = searched_text(arguments["text"], file)
-    with connect(database_url) as db:
-        opened = db.corpus(corpus, on_server=not operation.computes)
+    if "file" in arguments:
+        arguments["text"] = searched_text(arguments["text"], arguments.pop("file"))
+    with ExitStack() as stack:
+        db = stack.enter_context(connect(database_url))
+        if operation.creates:
+            has_scope = arguments["scope"] is not None
+            opened = stack.enter_context(opened_or_created(db, corpus, create, has_scope))
+        else:
+            opened = db.corpus(corpus, on_server=not operation.computes)
         method = partial(getattr(opened, operation.method), **arguments)
         start = time.monotonic()
         if operation.progress:
@@ -177,19 +200,22 @@ def _declare(operation: Operation) -> Callable[..., None]:
 
     method, own = getattr(Corpus, operation.method), inspect.signature(_run).parameters
     texts = help_of(Corpus.query) | help_of(Corpus.judge) | help_of(method)
-    texts |= read_help(options.SHARED) | {"text": Help(_TEXT)}
+    texts |= read_help(options.SHARED) | {"text": Help(_TEXT)} | read_help(operation.help)
     texts |= {name: Help(text) for name, (text, _) in operation.variants.items()}
     parameters = [parameter(own["corpus"], texts, is_argument=True)]
     for argument in [*inspect.signature(method).parameters.values()][1:]:
         name = argument.name
-        if name in _FUNCTIONS:
+        if name in _FUNCTIONS or name in operation.leaves_out:
             continue
-        default = None if name == "text" else operation.defaults.get(name, argument.default)
+        is_searched = name == "text" and argument.annotation == "str"
+        default = None if is_searched else operation.defaults.get(name, argument.default)
         is_argument = argument.default is argument.empty or name in operation.arguments
         parameters.append(parameter(argument.replace(default=default), texts, is_argument))
-        if name == "text":
-            parameters.append(parameter(own["file"], texts))
+        if is_searched:
+            parameters.append(parameter(_FILE, texts))
     flag = own["yes"]
+    if operation.creates:
+        parameters.append(parameter(own["create"], texts))
     parameters += [parameter(flag.replace(name=each), texts) for each in operation.variants]
     if operation.asks:
         parameters.append(parameter(flag, texts))

@@ -210,7 +210,7 @@ def mcp(
         )
     if scope is not None and not scope.strip():
         raise ConfigurationError(
-            "--scope is empty; all who do so would share one memory: name a user"
+            "--scope is empty; all clients without a name would share one memory: name a user"
         )
     with connect(database_url, is_brief=False) as db:
         try:

@@ -4,43 +4,34 @@ from __future__ import annotations
 
 import logging
 import shlex
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import typer
 
 from textsim_db.cli.messages import print_message, print_result
-from textsim_db.cli.opening import connect, open_corpus
 from textsim_db.cli.operations import Call, Operation
-from textsim_db.cli.progress_lines import exit_if_set_aside, print_changes, progress
-from textsim_db.errors import ConfigurationError, shown
+from textsim_db.cli.progress_lines import exit_if_set_aside, print_changes
+from textsim_db.errors import shown
 from textsim_db.results.numbers_as_text import count
-from textsim_db.settings.named_values import Existing, Mode
+from textsim_db.settings.named_values import Mode
 
 if TYPE_CHECKING:
-    from textsim_db.corpus import Corpus
-    from textsim_db.corpus.database import Database
+    pass
 
 
-def attach(
-    corpus: str,
-    table: str,
-    /,
-    *,
-    key_columns: list[str] | None = None,
-    text: str = "text",
-    scope: str | None = None,
-    time_: str | None = None,
-    expires: str | None = None,
-    row_filter: str | None = None,
-    mode: Mode | None = None,
-    existing: Existing = Existing.REFUSE,
-    replace: bool = False,
-    create: bool = False,
-    database_url: str | None = None,
-) -> None:
+def _show_attached(call: Call) -> None:
+    arguments, config = call.arguments, call.corpus.config
+    print_changes(call.corpus.name, call.result, call.seconds, table=arguments["table"])
+    print_message(
+        "changed rows are found at once; textsim worker gives their words ids later"
+        if arguments["mode"] is Mode.INLINE or config.is_unique
+        else "to index later changes, keep this command running: textsim worker"
+    )
+    exit_if_set_aside(call.result)
+
+
+ATTACH = Operation(
+    "attach",
     """Keep a table indexed: index its rows now, and its changes from now on.
 
     It prints how many documents were added. In mode queue, `textsim worker` must run: it indexes the
@@ -48,8 +39,7 @@ def attach(
 
     Args:
         key_columns (COLUMN): Column with the key: unique and NOT NULL, of type integer, uuid, text,
-            varchar, date, timestamp or timestamptz. Default: id. Repeat it if the key has several
-            columns.
+            varchar, date, timestamp or timestamptz. Repeat it if the key has several columns.
         text (COLUMN): Column with the text.
 
     Examples:
@@ -57,32 +47,13 @@ def attach(
     - `textsim attach news 'blog."Articles"' --text body --mode inline`
     - `textsim attach news message --key day --key id --text body`
 
-    """
-    with connect(database_url) as db, _opened_or_created(db, corpus, create, scope) as opened:
-        start = time.monotonic()
-        with progress("indexing", "rows") as show:
-            report = opened.attach(
-                table,
-                None,
-                text,
-                mode,
-                show,
-                key_columns=key_columns or ["id"],
-                existing=existing,
-                scope=scope,
-                time=time_,
-                expires=expires,
-                row_filter=row_filter,
-                replace=replace,
-            )
-        is_inline = mode is Mode.INLINE or opened.config.is_unique
-    print_changes(corpus, report, time.monotonic() - start, table=table)
-    print_message(
-        "changed rows are found at once; textsim worker gives their words ids later"
-        if is_inline
-        else "to index later changes, keep this command running: textsim worker"
-    )
-    exit_if_set_aside(report)
+    """,
+    show=_show_attached,
+    progress=("indexing", "rows"),
+    defaults={"key_columns": ["id"], "text": "text"},
+    leaves_out=("key",),
+    creates=True,
+)
 
 
 DETACH = Operation(
@@ -183,22 +154,3 @@ RECONCILE = Operation(
     progress=("comparing", "rows"),
     variants={"check": (_CHECK, DRIFT)},
 )
-
-
-@contextmanager
-def _opened_or_created(
-    db: Database, name: str, create: bool, scope: str | None
-) -> Iterator[Corpus]:
-    """Lend a corpus, which is created if it does not exist."""
-    opened = open_corpus(db, name, create)
-    if opened is not None:
-        yield opened
-        return
-    created = db.create_corpus(name, scoped=scope is not None)
-    try:
-        yield created
-    except ConfigurationError:
-        if not len(created):
-            with suppress(ConfigurationError):
-                db.drop_corpus(name)
-        raise

@@ -203,7 +203,8 @@ def _use_others(db: Database) -> None:
 
     from textsim_db import measures
     from textsim_db.compare.packed_pairs import same_anywhere
-    from textsim_db.text.hashing import hash_bands, hash_texts
+    from textsim_db.sketch.fast_similarity import hash_bands
+    from textsim_db.text.hashing import hash_texts
     from textsim_db.text.tokens import tokens_of
     from textsim_db.text.word_cache import WordCache
 

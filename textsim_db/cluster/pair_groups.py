@@ -126,7 +126,6 @@ class JudgedPairs(NamedTuple):
     same: Int64Array
     """Every two documents of a group that was judged the same."""
     different: Int64Array
-    """The pairs that were judged different."""
 
     @classmethod
     def of(cls, same: npt.ArrayLike, different: npt.ArrayLike) -> JudgedPairs:

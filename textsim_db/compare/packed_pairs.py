@@ -62,7 +62,6 @@ class Round(NamedTuple):
     number: int
     """The remainder of these ids, divided by the number of rounds."""
     rounds: int
-    """The number of rounds."""
 
 
 ONLY_ROUND = Round(0, 1)

@@ -41,6 +41,10 @@ _DIGIT = re.compile("[0-9]")
 _ELLIPSES = r"\.{3,}|…|\. \. \."
 _CUTS = [re.compile(cuts) for cuts in (_ELLIPSES, _ELLIPSES + r"|\[[^][]*\]")]
 """Divide a quotation. Words in square brackets are the quoter's, or stand in the document."""
+_LETTERS = "[A-Za-zÀ-ʯͰ-ԯ]"
+"""Of scripts with capitals."""
+_PART_OF_WORD = re.compile(rf"\[({_LETTERS}+)\](?={_LETTERS})|(?<={_LETTERS})\[({_LETTERS}+)\]")
+"""Letters in square brackets that the quoter changed: [T]he."""
 
 
 class Reading(NamedTuple):
@@ -61,7 +65,8 @@ class Reading(NamedTuple):
 def readings_of(text: str, shortest: int, config: CorpusConfig | None = None) -> list[Reading]:
     """Return the readings of a quotation that have enough words.
 
-    All its words are one piece; if it is divided, ellipses divide it, then also words in brackets.
+    All its words are one piece; if it is divided, ellipses divide it, then also words in brackets. Then
+    [T]he is one word.
     """
     check_count(shortest, "shortest", 1, MAX_QUOTATION)
     to_bytes(text)  # refuses a value that is no text
@@ -72,8 +77,13 @@ def readings_of(text: str, shortest: int, config: CorpusConfig | None = None) ->
             f"the quotation has {words:,} words; expected {shortest} to {MAX_QUOTATION}"
             + ("; shortest allows fewer, which are found only unaltered" * (0 < words < shortest))
         )
-    divided = [spans for spans in map(_spans_between, _CUTS, (text, text)) if len(spans) > 1]
-    readings = [first, *(_reading(text, spans, config) for spans in divided)]
+    # A soft hyphen ends no word, and keeps the places of the characters.
+    whole_words = _PART_OF_WORD.sub(lambda found: f"\u00ad{found[0][1:-1]}\u00ad", text)
+    readings = [first]
+    for cuts, form in zip(_CUTS, (text, whole_words), strict=True):
+        spans = _spans_between(cuts, form)
+        if len(spans) > 1 or form != text:
+            readings.append(_reading(form, spans, config))
     return [reading for reading in readings if reading.total >= shortest]
 
 

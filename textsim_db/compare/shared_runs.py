@@ -40,7 +40,6 @@ class SharedRuns(NamedTuple):
     documents: Int32Array
     """The place of the document."""
     words: Int32Array
-    """The words in the run."""
     in_text: Int32Array
     """The words of the text before the run; of several places, the first."""
     in_document: Int32Array

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from textsim_db.corpus.cluster_methods import ClusterMethods
 from textsim_db.corpus.document_methods import DocumentMethods
+from textsim_db.corpus.judgement_methods import JudgementMethods
 from textsim_db.corpus.passage_methods import PassageMethods
 from textsim_db.corpus.report_methods import StatisticMethods
 from textsim_db.corpus.search_methods import SearchMethods
@@ -15,7 +16,13 @@ from textsim_db.corpus.source_methods import TableMethods
 
 
 class Corpus(
-    TableMethods, StatisticMethods, ClusterMethods, PassageMethods, SearchMethods, DocumentMethods
+    TableMethods,
+    StatisticMethods,
+    ClusterMethods,
+    PassageMethods,
+    SearchMethods,
+    JudgementMethods,
+    DocumentMethods,
 ):
     """A named collection of documents with one configuration.
 

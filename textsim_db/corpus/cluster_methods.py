@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DocumentNotFound, MeasureError
-from textsim_db.files.arrow_results import ResultColumns, Results
+from textsim_db.files.arrow_frames import ResultColumns, Results
 from textsim_db.results import (
     Cluster,
     ClusterEvent,

@@ -7,6 +7,7 @@ from typing import Any
 
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError, Misfit
+from textsim_db.files.several_texts import Documents, stream_documents
 from textsim_db.results import (
     Contamination,
     Passage,
@@ -19,7 +20,6 @@ from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import MAX_GAP, MIN_QUOTATION
 from textsim_db.text.storable import Key, Scope, wrong_value
-from textsim_db.write.input_batches import Documents, stream_documents
 
 
 class PassageMethods(CheckedArguments):

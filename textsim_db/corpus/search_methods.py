@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError
-from textsim_db.files.arrow_results import Results
-from textsim_db.files.read_frame import ArrowTable
+from textsim_db.files.arrow_frames import ArrowTable, Results
 from textsim_db.files.several_texts import TextsKind, kind_of_texts, query_texts
 from textsim_db.read import search_on_server
 from textsim_db.results import Candidate, Distinct, Match, QueryMatch

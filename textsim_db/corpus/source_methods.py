@@ -13,7 +13,7 @@ from textsim_db.base.progress_bar import showing
 from textsim_db.corpus.arguments import CheckedArguments
 from textsim_db.db import stored_corpus
 from textsim_db.errors import ConfigurationError, suggest_settings
-from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
+from textsim_db.files.arrow_frames import ResultColumns, Results, columns_of
 from textsim_db.results import ChangeReport, Drift, ForgetReport, MergeReport, Unmerged
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_flag, check_threshold, several_items

@@ -29,7 +29,7 @@ def undo_step() -> None:
     """Leave the schema as it is, because base is the only target of a downgrade."""
     if context.get_revision_argument() is not None:
         raise CommandError(
-            "expected base, which removes the schema; older versions of textsim-db work with it"
+            "expected base, which removes the schema; older versions of textsim-db work with this one"
         )
 
 

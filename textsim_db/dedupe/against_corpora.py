@@ -144,7 +144,7 @@ def stored_sizes(corpora: Sequence[Corpus], removals: Iterable[Removal]) -> Stor
     result = StoredSizes({}, {})
     for corpus in corpora:
         keys = [document.key for document in stored if document.corpus == corpus.name]
-        for key, size, hashes in corpus._current.call(_read_sizes, keys):
+        for key, size, hashes in corpus._current.call(Store.read, statements.CLUSTER_SIZES, [keys]):
             result.sizes[StoredDocument(corpus.name, key)] = size
             result.counted[StoredDocument(corpus.name, key)] = set(hashes)
     return result
@@ -152,10 +152,6 @@ def stored_sizes(corpora: Sequence[Corpus], removals: Iterable[Removal]) -> Stor
 
 def _read_judged(store: Store, keys: list[str]) -> list[tuple[Any, ...]]:
     return store.read(statements.JUDGED_DOCUMENTS, [store.corpus.origin, keys])
-
-
-def _read_sizes(store: Store, keys: list[str]) -> list[tuple[Any, ...]]:
-    return store.read(statements.CLUSTER_SIZES, [keys])
 
 
 def store_sizes(

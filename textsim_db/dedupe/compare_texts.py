@@ -18,7 +18,7 @@ from textsim_db.compare.match_rule import Criterion
 from textsim_db.corpus.arguments import checked_count
 from textsim_db.dedupe.loaded_texts import KeyedText, LoadedTexts, key_of
 from textsim_db.errors import DocumentError, suggest_settings
-from textsim_db.files.read_frame import ArrowTable
+from textsim_db.files.arrow_frames import ArrowTable
 from textsim_db.files.several_texts import KeyedTexts, keyed_texts
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import AddReport, Cluster, Distinct, Pair, Split

@@ -12,8 +12,8 @@ from textsim_db.cluster.keep_rule import Preference
 from textsim_db.corpus import Corpus
 from textsim_db.dedupe.removals import ANNOTATION, Deduplication, Document, Rule, deduplicate
 from textsim_db.errors import ConfigurationError, Misfit, shown, suggest_settings
-from textsim_db.files import read_frame
-from textsim_db.files.arrow_results import ResultColumns, Results, columns_of
+from textsim_db.files import arrow_frames
+from textsim_db.files.arrow_frames import ResultColumns, Results, columns_of
 from textsim_db.results import AddReport, Refusal
 from textsim_db.results.html import ResultList, facts, output, rows_as_table
 from textsim_db.results.numbers_as_text import count
@@ -42,7 +42,6 @@ class FrameReport(NamedTuple):
     """The outcome of dedupe_frame()."""
 
     rows: int
-    """The rows of the frame."""
     kept: int
     """The rows that stay."""
     removed: Results[RemovedRow]
@@ -147,13 +146,13 @@ def dedupe_frame(
         raise ConfigurationError(expected)
     rule = _rule(keep, linkage, bool(scope), corpora, settings)
     rule = rule._replace(keep_up_to=check_count(keep_up_to, "keep_up_to", 1, 2**63 - 1))
-    if not read_frame.is_frame(frame):
+    if not arrow_frames.is_frame(frame):
         raise ConfigurationError(
             f"the frame is of type {type(frame).__name__}; expected a data frame of pandas or Polars, "
             "or a table with the Arrow PyCapsule interface"
         )
-    if not read_frame.is_data_frame(frame):
-        frame = read_frame.open_stream(frame).read_all()  # some tables can be read only once
+    if not arrow_frames.is_data_frame(frame):
+        frame = arrow_frames.open_stream(frame).read_all()  # some tables can be read only once
     if annotate:
         _expect_new_columns(frame)
     optional = {"keep": rule.preference.column, "scope": scope, "key": key}
@@ -184,8 +183,8 @@ def _rule(
 class _Documents:
     """The rows of a frame as documents; collects the reasons of texts that cannot be compared."""
 
-    def __init__(self, frame: Any, names: read_frame.ColumnNames) -> None:
-        self._rows = read_frame.frame_rows(frame, names)
+    def __init__(self, frame: Any, names: arrow_frames.ColumnNames) -> None:
+        self._rows = arrow_frames.frame_rows(frame, names)
         self._options = list(names)
         self._key = names.get("key")
         self._rows_of_keys: dict[Any, int] = {}
@@ -225,7 +224,7 @@ def _filtered(frame: Any, result: Deduplication) -> Any:
     mask = result.mask()
     if hasattr(frame, "iloc"):
         return frame[mask]
-    if read_frame.is_data_frame(frame):
+    if arrow_frames.is_data_frame(frame):
         return frame.filter(mask)
     import pyarrow
 
@@ -238,7 +237,7 @@ def _filtered(frame: Any, result: Deduplication) -> Any:
 
 
 def _expect_new_columns(frame: Any) -> None:
-    names = frame.columns if read_frame.is_data_frame(frame) else frame.column_names
+    names = frame.columns if arrow_frames.is_data_frame(frame) else frame.column_names
     if taken := [name for name in ANNOTATION if name in names]:
         raise ConfigurationError(
             f'annotate adds a column "{taken[0]}", but the frame has one already; rename it first'
@@ -262,7 +261,7 @@ def _annotated(frame: Any, result: Deduplication, keys: Sequence[str | None], of
             import pandas
 
             frame = frame.assign(**{name: pandas.array(values, in_pandas)})
-        elif read_frame.is_data_frame(frame):
+        elif arrow_frames.is_data_frame(frame):
             import polars
 
             frame = frame.with_columns(polars.Series(name, values, getattr(polars, in_polars)))
@@ -317,6 +316,6 @@ def _values(frame: Any, name: str, rows: list[int]) -> list[Any]:
     if hasattr(frame, "iloc"):
         values: list[Any] = frame[name].iloc[rows].to_list()
         return values
-    if read_frame.is_data_frame(frame):
+    if arrow_frames.is_data_frame(frame):
         return list(frame[name][rows])
     return [frame[name][row].as_py() for row in rows]

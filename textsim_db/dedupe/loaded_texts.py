@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textsim_db.base.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel
-from textsim_db.base.run_ahead import ahead
+from textsim_db.base.run_ahead import ahead, in_batches
 from textsim_db.cluster.loaded_documents import LoadedDocuments, rows_of
 from textsim_db.compare.pair_values import Rows
 from textsim_db.files.records import in_temporary_folder
@@ -33,7 +33,6 @@ from textsim_db.text.hashing import (
     with_room,
 )
 from textsim_db.text.word_cache import WordsInMemory
-from textsim_db.write.input_batches import in_batches
 from textsim_db.write.prepare_batches import Batch, learn_from_first, prepare, without_words
 
 log = logging.getLogger(__name__)

@@ -44,7 +44,6 @@ class Removal(NamedTuple):
     kept: AnyDocument
     """The place of the document that is kept in its stead, or a document of a corpus."""
     similarity: float
-    """The similarity of the two documents."""
 
 
 class Likeness(IntEnum):

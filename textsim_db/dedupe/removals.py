@@ -106,7 +106,6 @@ class Deduplication:
     """The result: the documents to remove, and the refused documents."""
 
     documents: int
-    """The number of all documents."""
     removals: list[Removal]
     refused: list[tuple[int, str]]
     """The place of each document that cannot be compared, with the reason. It stays."""

@@ -27,9 +27,7 @@ GUARDED = "apostrophe_before"
 
 class ReadJudgement(NamedTuple):
     a: str
-    """The key of one document."""
     b: str
-    """The key of the other document."""
     verdict: Verdict
     note: str | None
     source: str | None

@@ -9,8 +9,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.base.run_ahead import cut
 from textsim_db.errors import InputError, install_extra, on_one_line, shown
+from textsim_db.files.arrow_frames import has_strings
 from textsim_db.files.file_kinds import decoded
-from textsim_db.files.read_frame import has_strings
 from textsim_db.files.records import (
     MAX_COLUMNS,
     Names,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import IO
 
 from textsim_db.errors import InputError
@@ -26,6 +25,7 @@ from textsim_db.files.file_kinds import (
 )
 from textsim_db.files.record_files import check_packages, read_records
 from textsim_db.files.records import Values, key_of, needed, scope_of, text_of
+from textsim_db.files.several_files import files_of
 from textsim_db.results import Refusal
 from textsim_db.text.storable import MAX_BYTES, join_key
 
@@ -129,38 +129,6 @@ class Inputs:
         return (key, text) if scope is None else (key, text, scope)
 
 
-def files_of(
-    paths: Iterable[str], glob: str, on_refused: Callable[[Refusal], None]
-) -> Iterator[str]:
-    """Yield the names of files, also of the files in folders that match a pattern."""
-    for path in paths:
-        if path == STDIN or not os.path.isdir(path):
-            yield path
-            continue
-        is_empty = True
-        for name in _walk(path, glob, on_refused):
-            is_empty = False
-            yield name
-        if is_empty:
-            on_refused(Refusal(path, f'no file in this folder matches "{glob}"'))
-
-
-def record_files(paths: Sequence[str], glob: str, kind: Kind) -> list[str]:
-    """Return the names of files, also of those in folders; raises InputError for an unknown format."""
-
-    def refused(refusal: Refusal) -> None:
-        raise InputError(f"{shown_name(refusal.key)}: {refusal.reason}")
-
-    names = [*files_of(paths, glob, refused)]
-    for name in names:
-        if name not in paths and kind is Kind.AUTO and kind_of(name) is Kind.TEXT:
-            raise InputError(
-                f"{shown_name(name)}: the name says no format of records; choose the files of the "
-                "folder with --glob, or give the kind with --kind"
-            )
-    return names
-
-
 def read_text(name: str) -> str:
     """Return the text of a file, or of standard input for "-"; raises InputError."""
     refusals: list[Refusal] = []
@@ -169,20 +137,6 @@ def read_text(name: str) -> str:
     for document in Inputs([name], refusals.append, FileFormat(Kind.TEXT)):
         return document[1]
     raise InputError(f"{shown_name(name)}: {refusals[0].reason}")
-
-
-def _walk(folder: str, glob: str, on_refused: Callable[[Refusal], None]) -> Iterator[str]:
-    def unreadable(error: OSError) -> None:
-        on_refused(Refusal(str(error.filename), reason(error)))
-
-    for parent, folders, names in os.walk(folder, onerror=unreadable):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            path = os.path.join(parent, name)
-            if name.startswith(".") or not PurePath(os.path.relpath(path, folder)).match(glob):
-                continue
-            if os.path.isfile(path) or not os.path.exists(path):  # no pipes, no devices
-                yield path
 
 
 def _whole_text(file: IO[bytes]) -> str:

@@ -96,13 +96,11 @@ _MOST_SUGGESTIONS = 100
 
 class RecordColumns(NamedTuple):
     text: str
-    """The text."""
     key: str = "id"
     """The key, for reports."""
     value: str | None = None
     """The value to compare records by, or to split them by."""
     key_needed: bool = False
-    """Whether the file must have the key."""
     scope: Sequence[str] = ()
     """The scope, of one column or several, if records of different scopes are not compared."""
     appended: Values | None = None

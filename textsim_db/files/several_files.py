@@ -1,4 +1,4 @@
-"""Files of records that are read twice: once to compare the texts, once to write the kept records.
+"""The names of several files, and their records, read twice: to compare the texts, and to write some.
 
 If the format and the columns stay, records are copied: lines byte for byte, Parquet row by row.
 Otherwise the first reading finds the columns and their types, and any record that the other format
@@ -8,22 +8,28 @@ cannot hold.
 from __future__ import annotations
 
 import gzip
+import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import PurePath
 from typing import IO, TYPE_CHECKING, cast
 
 from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import (
     BY_NAME,
+    STDIN,
     FileFormat,
     Kind,
+    kind_of,
     kind_of_output,
+    reason,
     resolved,
     shown_name,
 )
 from textsim_db.files.record_files import WRITERS, Record, RecordColumns, RecordFile, check_packages
 from textsim_db.files.records import KeptRecords, RecordWriter, Values, replacing
+from textsim_db.results import Refusal
 
 if TYPE_CHECKING:
     from textsim_db.files.records import Appended, Mask
@@ -170,3 +176,49 @@ def _packed(file: IO[bytes], packed: bool) -> Iterator[IO[bytes]]:
     yield target
     if packed:
         target.close()
+
+
+def files_of(
+    paths: Iterable[str], glob: str, on_refused: Callable[[Refusal], None]
+) -> Iterator[str]:
+    """Yield the names of files, also of the files in folders that match a pattern."""
+    for path in paths:
+        if path == STDIN or not os.path.isdir(path):
+            yield path
+            continue
+        is_empty = True
+        for name in _walk(path, glob, on_refused):
+            is_empty = False
+            yield name
+        if is_empty:
+            on_refused(Refusal(path, f'no file in this folder matches "{glob}"'))
+
+
+def record_files(paths: Sequence[str], glob: str, kind: Kind) -> list[str]:
+    """Return the names of files, also of those in folders; raises InputError for an unknown format."""
+
+    def refused(refusal: Refusal) -> None:
+        raise InputError(f"{shown_name(refusal.key)}: {refusal.reason}")
+
+    names = [*files_of(paths, glob, refused)]
+    for name in names:
+        if name not in paths and kind is Kind.AUTO and kind_of(name) is Kind.TEXT:
+            raise InputError(
+                f"{shown_name(name)}: the name says no format of records; choose the files of the "
+                "folder with --glob, or give the kind with --kind"
+            )
+    return names
+
+
+def _walk(folder: str, glob: str, on_refused: Callable[[Refusal], None]) -> Iterator[str]:
+    def unreadable(error: OSError) -> None:
+        on_refused(Refusal(str(error.filename), reason(error)))
+
+    for parent, folders, names in os.walk(folder, onerror=unreadable):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = os.path.join(parent, name)
+            if name.startswith(".") or not PurePath(os.path.relpath(path, folder)).match(glob):
+                continue
+            if os.path.isfile(path) or not os.path.exists(path):  # no pipes, no devices
+                yield path

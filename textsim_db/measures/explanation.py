@@ -132,9 +132,7 @@ class PairDifferences(NamedTuple):
     """A pair of `Corpus.differences()`: where two documents differ."""
 
     a: str
-    """The key of one document."""
     b: str
-    """The key of the other document."""
     diff: list[DiffRun]
     """Both texts from start to end, as runs of equal and of different words."""
     distinctions: list[str]

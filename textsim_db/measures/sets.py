@@ -172,7 +172,6 @@ class Estimate(NamedTuple):
     similarity: float
     """From 0 to 1."""
     standard_error: float
-    """The standard error of the estimate."""
 
 
 def signature_estimate(a: Sequence, b: Sequence) -> Estimate:

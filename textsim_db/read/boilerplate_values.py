@@ -20,8 +20,7 @@ from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import normal_forms
 from textsim_db.results import Boilerplate, SharedShingle
 from textsim_db.settings.named_values import Linkage
-from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
-from textsim_db.text.boilerplate import first_copies
+from textsim_db.sketch.learned_shingles import SAMPLE_DOCUMENTS, first_copies
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokens_of
 from textsim_db.text.utf8 import Tokens

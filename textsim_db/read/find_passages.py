@@ -50,13 +50,13 @@ from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.choose_bands import window_of
 from textsim_db.settings.corpus_settings import MIN_PASSAGE, CorpusConfig
-from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
 from textsim_db.sketch.fingerprints import (
     PassageShingles,
     count_units,
     left_out_runs,
     passage_shingles,
 )
+from textsim_db.sketch.learned_shingles import SAMPLE_DOCUMENTS
 from textsim_db.sketch.ragged import Parts, Ragged, in_parts, part_only
 from textsim_db.sketch.sketch_texts import places_of_units, tokens_without
 from textsim_db.text.storable import to_bytes

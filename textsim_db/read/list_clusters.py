@@ -21,7 +21,7 @@ from textsim_db.db.binary_format import array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
-from textsim_db.files.arrow_results import ResultColumns, columns_of
+from textsim_db.files.arrow_frames import ResultColumns, columns_of
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
 from textsim_db.read.boilerplate_values import SampledDocuments, read_sample, sample_of_rows

@@ -19,7 +19,7 @@ from textsim_db.compare.pair_values import Rows
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.files.arrow_results import ResultColumns, rows_of
+from textsim_db.files.arrow_frames import ResultColumns, rows_of
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.read import statements
 from textsim_db.read.bucket_pairs import CandidatePairs
@@ -129,7 +129,6 @@ class Exceptions(NamedTuple):
     forced: set[str]
     """The keys of the documents that were forced or rejected."""
     different: KeyPairs
-    """The pairs that were judged different."""
 
     @classmethod
     def read(cls, connection: Connection, corpus: StoredCorpus) -> Exceptions:

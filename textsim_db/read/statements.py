@@ -385,4 +385,4 @@ CROSS JOIN LATERAL (
     SELECT s.form, CASE WHEN pg_catalog.length(s.form) <= %s THEN s.form END OFFSET 0) f (form, short)
 WHERE c.id = {id}
 """
-HAS_WORDS: Final[LiteralString] = "SELECT textsim.signature(%s, %s) <> '{}'"
+HAS_WORDS: Final[LiteralString] = "SELECT textsim._form(textsim._corpus(%s::text), %s) <> ''"

@@ -19,7 +19,6 @@ class QuotedPiece(NamedTuple):
     in_text: int
     """The words of the quotation before the piece."""
     words: int
-    """The words of the piece."""
     in_document: int | None
     """The words of the document before its place; None if the piece does not stand there."""
     words_in_document: int

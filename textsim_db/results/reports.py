@@ -14,7 +14,6 @@ class SharedShingle(NamedTuple):
     """A shingle that many documents of a corpus share."""
 
     text: str
-    """The text of the shingle."""
     share: float
     """The share of the sampled texts that have it."""
     keys: tuple[str, ...]
@@ -50,7 +49,6 @@ class RecallReport(NamedTuple):
     threshold: float
     """The threshold of the measurement."""
     documents: int
-    """The documents in the corpus."""
     empty: int
     """The documents without words, which are left out."""
     words: float
@@ -137,20 +135,16 @@ class Statistics:
     recall: float
     """The probability of finding a pair at the threshold; 1 in an exact corpus."""
     documents: int
-    """The number of documents."""
     empty: int
     """The number of documents without words."""
     words: int
-    """The number of words."""
     vocabulary: int
-    """The number of distinct words."""
     growth: list[Growth]
     """The words and distinct words in the first 5 % of the documents, the first 10 %, and so on.
 
     The documents are in the order of their ids.
     """
     frequent: list[Frequency]
-    """The most frequent words."""
     languages: dict[str, int]
     """The number of documents in each language, if languages are identified."""
     lengths: dict[int, int]
@@ -200,7 +194,6 @@ class Twin(NamedTuple):
     standing: str
     """The key of the most similar document that stays."""
     similarity: float
-    """Their exact similarity."""
 
 
 class Refusal(NamedTuple):
@@ -260,7 +253,6 @@ class ForgetReport:
     """The numbers of rows that forget() removed, and what it could not reach."""
 
     documents: int = 0
-    """The documents that were removed."""
     judgements: int = 0
     """The judgements of their pairs, with the notes."""
     events: int = 0
@@ -330,11 +322,7 @@ class ChangeReport:
 
     def include(self, other: ChangeReport) -> None:
         """Add the counts and refusals of another report."""
-        self.added += other.added
-        self.replaced += other.replaced
-        self.removed += other.removed
-        self.unchanged += other.unchanged
-        self.completed += other.completed
-        self.without_words += other.without_words
-        self.mended += other.mended
-        self.refused += other.refused
+        for each in fields(self):
+            total = getattr(self, each.name)
+            total += getattr(other, each.name)
+            setattr(self, each.name, total)

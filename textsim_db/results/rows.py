@@ -43,7 +43,6 @@ class DoubtfulPair(NamedTuple):
     a: str
     b: str
     similarity: float
-    """The exact similarity."""
     differs: tuple[str, ...] = ()
     """The guards of the corpus that differ, if the two are siblings."""
 
@@ -96,7 +95,6 @@ class Member(NamedTuple):
     """A document of a cluster of a tracked corpus."""
 
     key: str
-    """The key of the document."""
     cluster: int
     """The id of the cluster, which it keeps, and which no other cluster ever gets."""
     representative: str | None
@@ -143,7 +141,7 @@ class MergeReport(NamedTuple):
     merged: int
     """The rows that were merged, each into the row that is kept."""
     left_alone: dict[str, str]
-    """The keys of rows that are no duplicates any more, or that a constraint keeps, with the reasons."""
+    """The keys of rows that are no duplicates now, or that a constraint or trigger keeps, and why."""
 
 
 class Unmerged(NamedTuple):
@@ -182,7 +180,6 @@ class Match(NamedTuple):
     """A document that matches a query: its exact similarity reaches the threshold."""
 
     key: str
-    """The key of the document."""
     similarity: float
     """The exact value of the measure, by default the Jaccard similarity."""
     differs: tuple[str, ...] = ()
@@ -237,7 +234,6 @@ class QueryMatch(NamedTuple):
     query: Any
     """The row's value of the column `key`; its place, from 0 on, without this column."""
     key: str
-    """The key of the document."""
     similarity: float
     """The exact value of the measure, by default the Jaccard similarity."""
 
@@ -246,7 +242,6 @@ class Candidate(NamedTuple):
     """A document that shares enough buckets with a query and is not verified."""
 
     key: str
-    """The key of the document."""
     shared: int
     """The number of shared buckets."""
 
@@ -255,9 +250,7 @@ class Passage(NamedTuple):
     """A run of words that a text shares with a document; the document has no longer run around it."""
 
     key: str
-    """The key of the document."""
     words: int
-    """The words in the run."""
     in_text: int
     """The words of the text before the run; if the text has the run several times, before the first."""
     in_document: int
@@ -272,7 +265,6 @@ class Region(NamedTuple):
     """A part of a document that a text has in changed words: passages with short gaps between them."""
 
     key: str
-    """The key of the document."""
     share: float
     """The share of equal words: 2 * the words that both parts have / the words of both, 0.34 or more."""
     in_text: int
@@ -295,7 +287,6 @@ class CommonRun(NamedTuple):
     """A run of words of a text that too many documents have, so that a search did not read them."""
 
     words: int
-    """The words in the run."""
     in_text: int
     """The words of the text before the run."""
     documents: int
@@ -316,9 +307,7 @@ class Contamination(NamedTuple):
     """The passages that a record of a test set shares with the documents of a corpus."""
 
     key: str
-    """The key of the record."""
     words: int
-    """The words of the record."""
     coverage: float
     """The share of its words that are in passages, 0 to 1."""
     documents: list[str]
@@ -333,11 +322,8 @@ class SharedPassage(NamedTuple):
     """A run of words that two documents share; `b` has no longer run around it that `a` has."""
 
     a: str
-    """The key of one document."""
     b: str
-    """The key of the other document."""
     words: int
-    """The words in the run."""
     in_a: int
     """The words of a before the run; if a has the run several times, before the first."""
     in_b: int
@@ -350,9 +336,7 @@ class Judgement(NamedTuple):
     a: str
     """The key of one document; `a` < `b`."""
     b: str
-    """The key of the other document."""
     verdict: Literal["same", "different", "unsure"]
-    """The verdict."""
     judged_by: str
     """The role of the database that judged the pair."""
     judged_at: datetime

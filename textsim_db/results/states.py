@@ -88,9 +88,7 @@ class WorkerState(NamedTuple):
     """The progress of a running worker. Times are seconds ago, by the server's clock; None if never."""
 
     host: str
-    """The machine of the worker."""
     process: int
-    """The process id of the worker."""
     reported: float
     """Its last report. A worker reports every 5 seconds, if it can write."""
     claimed: float | None
@@ -98,11 +96,9 @@ class WorkerState(NamedTuple):
     wrote: float | None
     """The end of its last write."""
     step: str
-    """The present step of the worker."""
     step_seconds: float
     """How long the step has lasted so far."""
     error: str | None
-    """Its last error."""
     failed: float | None
     """When its last error was."""
 
@@ -122,7 +118,6 @@ class Metric(NamedTuple):
     value: float
     """The value; times are seconds since 1970."""
     help: str
-    """The meaning of the metric."""
 
 
 class CorpusSummary(NamedTuple):
@@ -131,7 +126,6 @@ class CorpusSummary(NamedTuple):
     shingle: str
     """The unit of comparison, such as "word:3"."""
     threshold: float
-    """The lowest similarity of a match."""
     recall: float
     """The share of matches that is found at the threshold; 1 in an exact corpus."""
     guards: tuple[str, ...]
@@ -146,7 +140,6 @@ class Drift(NamedTuple):
     """A document that differs between a corpus and its table."""
 
     key: str
-    """The key of the document."""
     kind: str
     """The difference: "missing" (only in the table), "different", or "surplus" (only in the corpus)."""
 
@@ -159,22 +152,17 @@ class Failure(NamedTuple):
     table: str | None
     """The attached table, or None if a client added the document."""
     tries: int
-    """How often it was tried."""
     error: str
-    """The error of the last try."""
 
 
 class Source(NamedTuple):
     """An attached table, which is kept indexed."""
 
     corpus: str
-    """The name of the corpus."""
     table: str
-    """The name of the table."""
     key_columns: tuple[str, ...]
     """The columns of the keys, whose values are joined as by `join_key`."""
     text: str
-    """The column of the texts."""
     scope: str | None
     """The column of the scopes; None if the corpus is not scoped."""
     mode: str

@@ -17,7 +17,7 @@ from textsim_db.corpus import Corpus
 from textsim_db.db.binary_format import array
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError
-from textsim_db.files.arrow_results import Results
+from textsim_db.files.arrow_frames import Results
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.read import list_pairs, search, statements, stored_documents

@@ -22,7 +22,7 @@ from textsim_db.measures.explanation import guard_notes, warning
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.results import Judgement, Pair
 from textsim_db.review.pair_arrays import Column, Pairs
-from textsim_db.review.side_by_side import compare_texts
+from textsim_db.review.rendering import compare_texts
 from textsim_db.review.site import (
     ON_A_PAGE,
     Judgements,

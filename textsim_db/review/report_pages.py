@@ -19,8 +19,7 @@ from textsim_db.dedupe.removals import Deduplication, Rule
 from textsim_db.errors import shown
 from textsim_db.measures.explanation import Explanation, measure_rows, warning
 from textsim_db.measures.word_diff import ShownText
-from textsim_db.review.rendering import render
-from textsim_db.review.side_by_side import begin_of, compare_texts
+from textsim_db.review.rendering import begin_of, compare_texts, render
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.sketch_texts import tokens_without
 from textsim_db.text.storable import to_bytes
@@ -64,6 +63,7 @@ class RemovalPage:
         """Choose what is shown, and read documents of corpora before added records replace them."""
         self._result = result
         self._rule = rule
+        self._holder = "corpus" if corpora else "file"  # of the documents that stand
         pairs = sorted(result.removals, key=lambda pair: (pair.similarity, pair.number))
         by_kept: dict[AnyDocument, list[Removal]] = {}
         for pair in pairs:
@@ -138,7 +138,7 @@ class RemovalPage:
             "kept": result.documents - removed - dropped,
             faults_title: faults,
             "removed": removed - result.count_stored(),
-            "removed, because a corpus has a match": result.count_stored(),
+            f"removed, because a {self._holder} has a match": result.count_stored(),
             "clusters": len(self._clusters),
         }
         always = ("records", "kept", "removed", "clusters")
@@ -206,7 +206,7 @@ class RemovalPage:
     def _name(self, document: AnyDocument) -> Mapping[str, object]:
         if isinstance(document, int):
             return {"record": document + 1, "key": self._keys[document]}
-        return document._asdict()
+        return {**document._asdict(), "holder": self._holder}
 
     def _text(self, document: AnyDocument) -> ShownText:
         """Return the text of a document; a corpus stores words only."""

@@ -105,7 +105,6 @@ class Judged(NamedTuple):
     groups: list[list[str]]
     """Documents that chains of pairs judged the same connect, without groups with a contradiction."""
     different: list[tuple[str, str]]
-    """The pairs that were judged different."""
 
     @classmethod
     def of(cls, judgements: Iterable[Judgement]) -> Judged:

@@ -17,10 +17,9 @@ from textsim_db.errors import DocumentNotFound, JudgementExists, shown
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.results import Judgement, Pair
 from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs, suspicious
-from textsim_db.review.rendering import mark, render
+from textsim_db.review.rendering import Summary, begin_of, mark, render, summary
 from textsim_db.review.report_documents import JudgementFile
 from textsim_db.review.reviewed_clusters import ChainClusters, Judged, StoredClusters
-from textsim_db.review.side_by_side import Summary, begin_of, summary
 from textsim_db.review.survey import Reviewed, Survey
 from textsim_db.settings.named_values import VerdictName
 

@@ -15,9 +15,9 @@ from textsim_db.errors import TextsimError
 from textsim_db.results import Pair
 from textsim_db.review.corpus_documents import CorpusDocuments, RandomMatches
 from textsim_db.review.pair_arrays import HUNDREDTHS, Column, Pairs, bins_of
+from textsim_db.review.rendering import compare_texts
 from textsim_db.review.report_documents import ReportDocuments
 from textsim_db.review.reviewed_clusters import StoredClusters
-from textsim_db.review.side_by_side import compare_texts
 
 MOST_PAIRS = 1_000_000
 """The pairs that are kept to look at; a pair takes 40 bytes."""

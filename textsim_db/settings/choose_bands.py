@@ -6,12 +6,14 @@ import math
 from typing import NamedTuple
 
 from textsim_db.errors import ConfigurationError
+from textsim_db.settings.check_values import check_count
 
 MIN_ROWS = 2
 """The fewest rows of a band. A single value of 16 bits gives too many candidates.
 
 Among 1,000,000 documents, some 2,000 share a band of one row by chance.
 """
+MAX_HASHES = 4096
 _NEARLY_1 = math.nextafter(1, 0)
 
 
@@ -90,3 +92,34 @@ def expected_fingerprints(units: float, length: int) -> float:
     width = window_of(length).width
     windows = units - length + 1
     return 0.0 if windows < 1 else 1 + (windows - 1) * 2 / (width + 1)
+
+
+def banding_and_recall(
+    bands: int | None, rows: int | None, threshold: float, recall: float, num_hashes: int
+) -> tuple[Bands | None, float]:
+    """Return the bands and rows of a corpus, None if it is exact, and the recall that they give."""
+    if bands is None and rows is None:
+        if recall == 1:
+            return None, 1.0
+        return choose_bands(threshold, recall, num_hashes), recall
+    if bands is None or rows is None:
+        raise ConfigurationError("bands and rows go together; set both, or neither")
+    bands = check_count(bands, "bands", 1, MAX_HASHES)
+    rows = check_count(rows, "rows", 1, MAX_HASHES)
+    if bands * rows > num_hashes:
+        raise ConfigurationError(
+            f"{bands} bands of {rows} rows need {bands * rows} hashes; num_hashes is "
+            f"{num_hashes}: use fewer bands, fewer rows or more hashes"
+        )
+    if rows < MIN_ROWS:
+        raise ConfigurationError(
+            f"rows is {rows}; expected {MIN_ROWS} or more: "
+            "one value of 16 bits gives too many candidates"
+        )
+    reached = Bands(bands, rows).probability(threshold)
+    if reached == 0:
+        raise ConfigurationError(
+            f"{bands} bands of {rows} rows find nothing at threshold {threshold}; "
+            "use fewer rows or a higher threshold"
+        )
+    return Bands(bands, rows), reached

@@ -15,7 +15,13 @@ from textsim_db.settings.check_values import (
     check_flag,
     check_threshold,
 )
-from textsim_db.settings.choose_bands import MIN_ROWS, Bands, choose_bands, probability_of
+from textsim_db.settings.choose_bands import (
+    MAX_HASHES,
+    MIN_ROWS,
+    Bands,
+    banding_and_recall,
+    probability_of,
+)
 from textsim_db.settings.named_values import (
     Guard,
     GuardRules,
@@ -36,7 +42,6 @@ AUTO = "auto"
 
 LOW_RECALL = 0.8
 """If bands find less than this share of the pairs at the threshold, the user hears of it."""
-MAX_HASHES = 4096
 MIN_QUOTATION, MAX_QUOTATION = 4, 500
 """The words of a quotation. Fewer stand in many texts by chance; SQL's work grows with their square."""
 MAX_GAP = 10_000
@@ -252,37 +257,12 @@ class CorpusSettings:
             raise ConfigurationError('guard_fillers needs the guard "content"')
         if checked.common_passages and checked.passages is None:
             raise ConfigurationError("common_passages needs passages; set both, or neither")
-        banding, recall = checked._banding_and_recall()
+        banding, recall = banding_and_recall(
+            self.bands, self.rows, threshold, checked.recall, checked.num_hashes
+        )
         bands, rows = (None, None) if banding is None else banding
         completed = replace(checked, bands=bands, rows=rows, recall=recall)
         return CorpusConfig(**_values_of(completed))
-
-    def _banding_and_recall(self) -> tuple[Bands | None, float]:
-        if self.bands is None and self.rows is None:
-            if self.recall == 1:
-                return None, 1.0
-            return choose_bands(self.threshold, self.recall, self.num_hashes), self.recall
-        if self.bands is None or self.rows is None:
-            raise ConfigurationError("bands and rows go together; set both, or neither")
-        bands = check_count(self.bands, "bands", 1, MAX_HASHES)
-        rows = check_count(self.rows, "rows", 1, MAX_HASHES)
-        if bands * rows > self.num_hashes:
-            raise ConfigurationError(
-                f"{bands} bands of {rows} rows need {bands * rows} hashes; num_hashes is "
-                f"{self.num_hashes}: use fewer bands, fewer rows or more hashes"
-            )
-        if rows < MIN_ROWS:
-            raise ConfigurationError(
-                f"rows is {rows}; expected {MIN_ROWS} or more: "
-                "one value of 16 bits gives too many candidates"
-            )
-        recall = Bands(bands, rows).probability(self.threshold)
-        if recall == 0:
-            raise ConfigurationError(
-                f"{bands} bands of {rows} rows find nothing at threshold {self.threshold}; "
-                "use fewer rows or a higher threshold"
-            )
-        return Bands(bands, rows), recall
 
     def check_same(self, name: str, config: CorpusConfig) -> None:
         """Raise CorpusExists unless the corpus of this name has these settings.

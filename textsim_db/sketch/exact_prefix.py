@@ -105,6 +105,7 @@ def _smallest_values(
     result = np.empty(row_offsets[-1], np.int32)
     ordered = np.empty(longest(offsets), np.int64)
     likely, ends = np.empty_like(ordered), np.empty(2**_MOST_BITS + 1, np.int64)
+    classes = np.empty(len(ordered), np.int16)
     for i in range(len(offsets) - 1):
         all_values = values[offsets[i] : offsets[i + 1]]
         taken = result[row_offsets[i] : row_offsets[i + 1]]
@@ -112,11 +113,13 @@ def _smallest_values(
         _order_by_leading_bits(likely[:size], len(all_values), ends, ordered)
         if not _insert_in_order(ordered, size):
             ordered[:size].sort()
-        if not _take_rare(ordered[:size], common, taken):
-            for k in range(len(all_values)):
-                ordered[k] = all_values[k]
-            ordered[: len(all_values)].sort()
-            _take_by_class(ordered[: len(all_values)], common, taken)
+        if _take_rare(ordered[:size], common, taken):
+            continue
+        size = len(all_values)
+        _order_by_leading_bits(all_values, size, ends, ordered)
+        if not _insert_in_order(ordered, size):
+            ordered[:size].sort()
+        _take_by_class(ordered[:size], common, classes, taken)
     return result, row_offsets
 
 
@@ -194,13 +197,17 @@ def _take_rare(ordered: Int64Array, common: CommonValues, rows: Int32Array) -> b
 
 
 @inlined_kernel
-def _take_by_class(ordered: Int64Array, common: CommonValues, rows: Int32Array) -> None:
+def _take_by_class(
+    ordered: Int64Array, common: CommonValues, classes: Int16Array, rows: Int32Array
+) -> None:
     """Write the first values by class and then by value; ordered: all values of a document, in order."""
+    for k in range(len(ordered)):
+        classes[k] = class_of(ordered[k], common)
     count = wanted = 0
     while count < len(rows):
-        for value in ordered:
-            if count < len(rows) and class_of(value, common) == wanted:
-                rows[count] = np.int32(value)
+        for k in range(len(ordered)):
+            if count < len(rows) and classes[k] == wanted:
+                rows[count] = np.int32(ordered[k])
                 count += 1
         wanted += 1
 

@@ -1,4 +1,4 @@
-"""Signatures of shingle sets by fast similarity sketching.
+"""Signatures of shingle sets by fast similarity sketching, and their buckets.
 
 Two signatures have equal values in one place with a probability equal to the Jaccard similarity of
 their sets. Dahlgaard, Knudsen and Thorup, "Fast Similarity Sketching", FOCS 2017, section 2, with
@@ -28,7 +28,9 @@ from textsim_db.base.numba_compiler import (
     inlined_kernel,
     kernel,
 )
-from textsim_db.text.hashing import States, fold, hash_folded, seeded_states
+from textsim_db.errors import DatabaseError
+from textsim_db.settings.choose_bands import Bands
+from textsim_db.text.hashing import States, fold, hash_folded, seeded, seeded_states
 
 _EMPTY = 2**63 - 1
 _BLOCK = 1024
@@ -198,3 +200,39 @@ def _smallest_of_all(
         high, _ = hash_folded(a, b, c, folded[j])
         smallest = min(smallest, np.int32(high))
     return np.int64(smallest)
+
+
+def buckets_in_bands(signatures: Int16Array, banding: Bands) -> Int32Array:
+    """Return the bucket of each document in each band: int32 of shape (documents, bands).
+
+    signatures has the shape (documents, num_hashes). The bucket of band j is the low 32 bits, signed,
+    of PostgreSQL's hash_array_extended(signature[j * rows:(j + 1) * rows], j). The band is the seed of
+    the hash, so buckets of different bands are equal by chance only. Raises DatabaseError for
+    signatures that are too short; only damaged rows of a database have them. Leskovec, Rajaraman and
+    Ullman, "Mining of Massive Datasets", section 3.4.1.
+    """
+    needed = banding.bands * banding.rows
+    if signatures.shape[1] < needed:
+        raise DatabaseError(
+            f"a stored signature has {signatures.shape[1]} values, but {banding.bands} bands of "
+            f"{banding.rows} rows need {needed}; run textsim check"
+        )
+    return hash_bands(signatures, banding.bands, banding.rows)
+
+
+@kernel
+def hash_bands(signatures: Int16Array | Int32Array, bands: int, rows: int) -> Int32Array:
+    """Return the low 32 bits of hash_array_extended(signature[j * rows:(j + 1) * rows], j), signed.
+
+    signatures has the shape (documents, hashes); the result is int32 of shape (documents, bands).
+    """
+    buckets = np.empty((len(signatures), bands), np.int32)
+    for j in range(bands):
+        a, b, c = seeded(j)
+        for i in range(len(signatures)):
+            value = np.uint32(1)
+            for k in range(j * rows, (j + 1) * rows):
+                _, low = hash_folded(a, b, c, np.uint32(signatures[i, k]))
+                value = np.uint32((value << np.uint32(5)) - value + low)
+            buckets[i, j] = np.int32(value)
+    return buckets

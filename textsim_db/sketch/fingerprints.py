@@ -76,7 +76,6 @@ class LeftOutRun(NamedTuple):
     start: int
     """The place of its first shingle."""
     shingles: int
-    """The number of its shingles."""
 
 
 def passage_shingles(tokens: Tokens, config: CorpusConfig) -> PassageShingles:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from textsim_db.base.numba_compiler import BoolArray, Int16Array, Int32Array, Int64Array
-from textsim_db.errors import ConfigurationError, DatabaseError, RecipeError
-from textsim_db.settings.choose_bands import Bands
+from textsim_db.errors import ConfigurationError, RecipeError
 from textsim_db.settings.corpus_settings import RECIPE, CorpusConfig
 from textsim_db.sketch import fast_similarity
 from textsim_db.sketch.exact_prefix import NO_COMMON, smallest_values
 from textsim_db.sketch.fingerprints import Fingerprints, fingerprints_of
+from textsim_db.sketch.learned_shingles import words_of_shingles
 from textsim_db.sketch.ragged import (
     Buckets,
     Parts,
@@ -24,9 +24,7 @@ from textsim_db.sketch.ragged import (
     of_rows,
     part_only,
 )
-from textsim_db.text.boilerplate import words_of_shingles
 from textsim_db.text.guards import guards_of
-from textsim_db.text.hashing import hash_bands
 from textsim_db.text.languages import identify
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.stop_words import are_stop_words, are_stop_words_of_languages
@@ -82,9 +80,8 @@ def sketch(
 def tokens_without(
     texts: Sequence[bytes], config: CorpusConfig, language: str | None = None
 ) -> Tokens:
-    """Return the words of texts without the stop words and the boilerplate of the configuration."""
     languages = None if language is None else [language] * len(texts)
-    return _words_that_count(tokenize(texts), config, languages)
+    return words_that_count(tokenize(texts), config, languages)
 
 
 def places_of_units(text: str, config: CorpusConfig) -> WordPlaces:
@@ -110,9 +107,10 @@ def places_of_words(text: str, config: CorpusConfig | None) -> tuple[list[str], 
     return tokens.words(np.arange(len(tokens.starts))), places
 
 
-def _words_that_count(
+def words_that_count(
     tokens: Tokens, config: CorpusConfig, languages: Sequence[str] | None = None
 ) -> Tokens:
+    """Return the words of texts without the stop words and the boilerplate of the configuration."""
     are_left_out = _are_stop_words(tokens, config, languages)
     if are_left_out is not None:
         tokens = leave_out(tokens, are_left_out)
@@ -150,8 +148,8 @@ def tokens_and_languages(tokens: Tokens, config: CorpusConfig) -> tuple[Tokens, 
     """
     if config.stop_words_by_language:
         languages = identify(tokens)
-        return _words_that_count(tokens, config, languages), languages
-    tokens = _words_that_count(tokens, config)
+        return words_that_count(tokens, config, languages), languages
+    tokens = words_that_count(tokens, config)
     return tokens, None if config.language is None else identify(tokens)
 
 
@@ -191,25 +189,7 @@ def buckets_of(signatures: Signatures, config: CorpusConfig) -> Buckets:
         return signatures
     matrix = signatures.values.reshape(-1, config.num_hashes)
     offsets = signatures.offsets // config.num_hashes * banding.bands
-    return Ragged(buckets_in_bands(matrix, banding).ravel(), offsets)
-
-
-def buckets_in_bands(signatures: Int16Array, banding: Bands) -> Int32Array:
-    """Return the bucket of each document in each band: int32 of shape (documents, bands).
-
-    signatures has the shape (documents, num_hashes). The bucket of band j is the low 32 bits, signed,
-    of PostgreSQL's hash_array_extended(signature[j * rows:(j + 1) * rows], j). The band is the seed of
-    the hash, so buckets of different bands are equal by chance only. Raises DatabaseError for
-    signatures that are too short; only damaged rows of a database have them. Leskovec, Rajaraman and
-    Ullman, "Mining of Massive Datasets", section 3.4.1.
-    """
-    needed = banding.bands * banding.rows
-    if signatures.shape[1] < needed:
-        raise DatabaseError(
-            f"a stored signature has {signatures.shape[1]} values, but {banding.bands} bands of "
-            f"{banding.rows} rows need {needed}; run textsim check"
-        )
-    return hash_bands(signatures, banding.bands, banding.rows)
+    return Ragged(fast_similarity.buckets_in_bands(matrix, banding).ravel(), offsets)
 
 
 def signature(text: str, config: CorpusConfig) -> Int16Array | Int32Array:

@@ -4,5 +4,4 @@ from textsim_db.spark.pair_frames import (
     find_candidates as find_candidates,
 )
 from textsim_db.spark.passage_pairs import shared_passages as shared_passages
-from textsim_db.spark.read_corpus import read as read
-from textsim_db.spark.write_corpus import write as write
+from textsim_db.spark.stored_frames import read as read, write as write

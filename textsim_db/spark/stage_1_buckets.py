@@ -16,8 +16,8 @@ from textsim_db.errors import DocumentError
 from textsim_db.results import Refusal
 from textsim_db.settings.choose_bands import Bands
 from textsim_db.settings.corpus_settings import CorpusConfig, learns_common
-from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS, learn_common
 from textsim_db.sketch.exact_prefix import most_of_small
+from textsim_db.sketch.learned_shingles import SAMPLE_DOCUMENTS, learn_common
 from textsim_db.sketch.sketch_texts import Sketches, sketch, tokens_without
 from textsim_db.spark.columns import Accepted, accept
 from textsim_db.spark.packed_rows import (

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from textsim_db.base.run_ahead import BATCH_DOCUMENTS
 from textsim_db.db import stored_corpus
 from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.engine import Connection, read_rows, transaction
@@ -27,7 +28,6 @@ from textsim_db.sync.pieces import Piece, cut_keys, next_page, words_of
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.step_faults import StepFaults, Subject
 from textsim_db.text import languages
-from textsim_db.write.input_batches import BATCH_DOCUMENTS
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

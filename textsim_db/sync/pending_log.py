@@ -45,7 +45,6 @@ class LogEntry(NamedTuple):
     keys: list[str] | None
     """The keys of rows or documents; None in entries of the kind compare."""
     tries: int
-    """How often the entry was claimed."""
 
 
 class Claims:

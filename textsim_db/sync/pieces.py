@@ -9,14 +9,13 @@ from typing import Self
 import psycopg
 from psycopg import errors as pg
 
-from textsim_db.base.run_ahead import MAX_WEIGHT
+from textsim_db.base.run_ahead import BATCH_DOCUMENTS, MAX_WEIGHT
 from textsim_db.db.engine import transaction
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.sync import read_source, statements
 from textsim_db.sync.read_source import SourceRows, StoredSource
 from textsim_db.sync.step_faults import Subject
-from textsim_db.write.input_batches import BATCH_DOCUMENTS
 
 SOURCE_PATIENCE = "100ms"
 """How long a piece that holds locks waits for another lock, such as the lock of a key being added.
@@ -46,7 +45,6 @@ class Piece:
     entries: tuple[int, ...] = ()
     """The entries of the log to delete with this piece."""
     tries: int = 1
-    """How often the entries were claimed."""
     skip_unchanged: bool = False
     """Whether to open no transaction if the documents equal the rows."""
     rows: SourceRows | None = None

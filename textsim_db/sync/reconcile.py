@@ -16,7 +16,7 @@ from textsim_db.errors import ConfigurationError, TextsimError
 from textsim_db.read import check_corpus
 from textsim_db.results import ChangeReport, Drift
 from textsim_db.settings.corpus_settings import learns_common
-from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
+from textsim_db.sketch.learned_shingles import SAMPLE_DOCUMENTS
 from textsim_db.sync import pending_log, read_source, sources, statements, upkeep
 from textsim_db.sync.apply_changes import apply_piece, compare_rows, resolve_piece, waiting_pieces
 from textsim_db.sync.cut_pieces import document_keys, sweep_table

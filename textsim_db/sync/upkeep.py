@@ -17,7 +17,7 @@ from textsim_db.db.engine import configuration_errors, read_rows, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.errors import CorpusNotFound
-from textsim_db.files.arrow_results import ResultColumns, columns_of
+from textsim_db.files.arrow_frames import ResultColumns, columns_of
 from textsim_db.results import ClusterEvent, Member
 from textsim_db.settings.named_values import Linkage
 from textsim_db.sync import statements

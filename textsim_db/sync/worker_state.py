@@ -23,7 +23,6 @@ EXPIRE_AFTER_SECONDS = 3600.0
 
 class WorkReport(NamedTuple):
     corpus: str
-    """The name of the corpus."""
     table: str | None
     """The name of the attached table; None if documents that SQL had written got word ids."""
     changes: ChangeReport
@@ -103,15 +102,11 @@ class Report(NamedTuple):
     step_began: float
     """The age of that step."""
     error: str | None
-    """The last error."""
     failed: float | None
     """The age of the last error; None if there was none."""
     written: int
-    """The documents written so far."""
     set_aside: int
-    """The documents set aside so far."""
     expired: int
-    """The expired documents removed so far."""
     clustered: int
     """The changed documents whose clusters were updated so far."""
     retries: int

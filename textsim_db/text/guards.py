@@ -20,7 +20,6 @@ from textsim_db.base.numba_compiler import (
     store64,
 )
 from textsim_db.settings.named_values import Guard, GuardRules
-from textsim_db.text.count_negations import count_negations, find_syllables, may_have_syllable
 from textsim_db.text.guard_spans import (
     NEWLINE,
     Spans,
@@ -42,8 +41,11 @@ from textsim_db.text.word_roles import (
     IS_ORDINAL,
     IS_UNIT,
     ListedWords,
+    count_negations,
     find_roles,
+    find_syllables,
     listed_words,
+    may_have_syllable,
     role_of_span,
     role_of_word,
 )

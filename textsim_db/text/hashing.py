@@ -26,7 +26,6 @@ import numpy as np
 from textsim_db.base.numba_compiler import (
     ByteArray,
     HashArray,
-    Int16Array,
     Int32Array,
     Int64Array,
     UInt32Array,
@@ -177,24 +176,6 @@ def part_of_scope(scope: str) -> int:
 def parts_of_scopes(scopes: Sequence[str] | None) -> Int64Array | None:
     """Return the parts of documents: (documents,); None if the documents have no scopes."""
     return None if scopes is None else np.array([part_of_scope(each) for each in scopes], np.int64)
-
-
-@kernel
-def hash_bands(signatures: Int16Array | Int32Array, bands: int, rows: int) -> Int32Array:
-    """Return the low 32 bits of hash_array_extended(signature[j * rows:(j + 1) * rows], j), signed.
-
-    signatures has the shape (documents, hashes); the result is int32 of shape (documents, bands).
-    """
-    buckets = np.empty((len(signatures), bands), np.int32)
-    for j in range(bands):
-        a, b, c = seeded(j)
-        for i in range(len(signatures)):
-            value = np.uint32(1)
-            for k in range(j * rows, (j + 1) * rows):
-                _, low = hash_folded(a, b, c, np.uint32(signatures[i, k]))
-                value = np.uint32((value << np.uint32(5)) - value + low)
-            buckets[i, j] = np.int32(value)
-    return buckets
 
 
 SPREAD = 0x61C886 << 40 | secrets.randbits(40) | 1

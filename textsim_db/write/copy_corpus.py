@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textsim_db.base.numba_compiler import BoolArray, Int32Array, Int64Array
-from textsim_db.base.run_ahead import ahead
+from textsim_db.base.run_ahead import BATCH_DOCUMENTS, ahead
 from textsim_db.db.binary_format import array, load_int8_array
 from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, transaction
@@ -23,7 +23,6 @@ from textsim_db.text.tokens import leave_out, tokenize, tokens_of
 from textsim_db.text.utf8 import concatenate
 from textsim_db.write import statements, write_batch
 from textsim_db.write.copy_rows import copy_new_rows
-from textsim_db.write.input_batches import BATCH_DOCUMENTS
 from textsim_db.write.prepare_batches import Batch, Stored
 from textsim_db.write.write_batch import NO_SOURCE
 

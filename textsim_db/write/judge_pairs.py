@@ -12,7 +12,7 @@ from textsim_db.db.engine import read_rows, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, JudgementExists, TextsimError
-from textsim_db.files.arrow_results import ResultColumns, columns_of
+from textsim_db.files.arrow_frames import ResultColumns, columns_of
 from textsim_db.results import DoubtfulPair, Judgement
 from textsim_db.text.storable import stored_key, stored_note
 from textsim_db.write import statements
@@ -23,9 +23,7 @@ TextHashes = tuple[str | None, str | None]
 
 class GivenJudgement(NamedTuple):
     a: object
-    """The key of one document."""
     b: object
-    """The key of the other document."""
     verdict: str
     """The verdict: same, different or unsure."""
     note: str | None = None

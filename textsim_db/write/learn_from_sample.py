@@ -25,11 +25,11 @@ from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import CorpusBusy, CorpusChanged
 from textsim_db.read.boilerplate_values import read_sample
 from textsim_db.settings.corpus_settings import CorpusConfig, learns_common
-from textsim_db.sketch.choose_common_shingles import (
+from textsim_db.sketch.learned_shingles import (
+    learn_boilerplate,
     learn_common,
 )
 from textsim_db.sketch.sketch_texts import without_boilerplate
-from textsim_db.text.boilerplate import learn_boilerplate
 from textsim_db.write import statements
 from textsim_db.write.prepare_batches import learn_from_first
 from textsim_db.write.rebuild import rebuild

@@ -30,7 +30,7 @@ import numpy as np
 import psycopg
 
 from textsim_db.base.numba_compiler import BoolArray, HashArray, kernel
-from textsim_db.base.run_ahead import ahead
+from textsim_db.base.run_ahead import ahead, in_batches
 from textsim_db.db.engine import transaction
 from textsim_db.db.retries import WriterAttempts
 from textsim_db.db.store import Store
@@ -40,7 +40,6 @@ from textsim_db.results import AddReport, Answer, Match, Outcome, Twin
 from textsim_db.text.hashing import SPREAD, HashTable, enter, find, is_taken, table_of, with_room
 from textsim_db.text.storable import Key
 from textsim_db.write import statements, write_batch
-from textsim_db.write.input_batches import in_batches
 from textsim_db.write.prepare_batches import (
     ADDED,
     EXTENDED,

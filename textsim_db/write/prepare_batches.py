@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.base.run_ahead import ahead, cut
+from textsim_db.base.run_ahead import ahead, cut, in_batches, length_of
 from textsim_db.db.binary_format import load_int4_array
 from textsim_db.errors import DocumentError, Misfit
 from textsim_db.results import Refusal
 from textsim_db.settings.corpus_settings import CorpusConfig
-from textsim_db.sketch.choose_common_shingles import (
+from textsim_db.sketch.learned_shingles import (
     FEWEST_DOCUMENTS,
     SAMPLE_DOCUMENTS,
     learn_common,
@@ -27,6 +27,7 @@ from textsim_db.sketch.sketch_texts import (
     sketch_tokens,
     tokens_and_languages,
     tokens_without,
+    words_that_count,
 )
 from textsim_db.text.hashing import parts_of_scopes
 from textsim_db.text.nfkc import normalize
@@ -40,7 +41,6 @@ from textsim_db.text.storable import (
 )
 from textsim_db.text.tokens import tokenize_joined
 from textsim_db.text.utf8 import Tokens, Utf8, check_batch_size, concatenate, encode_all
-from textsim_db.write.input_batches import in_batches, length_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,10 @@ def prepare(items: list[Any], config: CorpusConfig) -> Batch:
 
 def words_of(items: list[Any], config: CorpusConfig) -> Tokens:
     """Return the words of documents, which prepare() also computes, without documents it refuses."""
+    plain = _plain_texts(items, config)
+    if plain is not None:
+        with suppress(DocumentError):
+            return words_that_count(tokenize_joined(plain[1]), config)
     accepted, *_ = _accept_all(items, config)
     try:
         return tokens_without([text for text, _ in accepted.values()], config)

@@ -55,7 +55,6 @@ from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
 from textsim_db.write.find_twins import find_twins
-from textsim_db.write.remove_documents import rejected
 from textsim_db.write.temporary_corpora import locked, temporary_name
 from textsim_db.write.vacuum_loads import VacuumDuringLoad, settle
 
@@ -263,14 +262,12 @@ def is_enough(store: Store, config: CorpusConfig) -> bool:
     """Return whether no stored row depends on the changed settings, so that alter() can store them.
 
     The prefixes of an exact corpus depend on its threshold, but the buckets of bands do not. A corpus
-    that becomes unique must have no twins, and only a unique corpus has rejected documents.
+    that becomes unique must have no twins.
     """
     old = store.corpus.config
     free = FREE if config.is_exact else FREE | {"threshold"}
     may_match = not old.is_unique or config.twins_from < old.twins_from
     if not free.issuperset(old.differences(config)) or (config.is_unique and may_match):
-        return False
-    if old.is_unique and not config.is_unique and rejected(store, None):
         return False
     return old.threshold == config.threshold or not store.read(TRACKED)
 

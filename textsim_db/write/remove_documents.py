@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, LiteralString
 
 from psycopg import errors as pg
 
-from textsim_db.base.run_ahead import cut
+from textsim_db.base.run_ahead import BATCH_DOCUMENTS, cut
 from textsim_db.db.connections import Cursor
 from textsim_db.db.engine import autocommit, configuration_errors, read_rows, transaction
 from textsim_db.db.retries import Attempts, WriterAttempts
@@ -19,7 +19,6 @@ from textsim_db.errors import CorpusBusy, CorpusChanged, DocumentNotFound
 from textsim_db.results import ForgetReport, Rejected
 from textsim_db.text.storable import possible_keys
 from textsim_db.write import statements
-from textsim_db.write.input_batches import BATCH_DOCUMENTS
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -104,12 +103,15 @@ def forget(
 
 def reject(store: Store, key: str, reason: str) -> str:
     """Reject the text of a document, and return the key that it has from then on."""
+    row = None
+    # Of a unique corpus, this error says that it was rebuilt meanwhile.
+    refusals = () if store.corpus.config.is_unique else (pg.ObjectNotInPrerequisiteState,)
     try:
-        with (
-            configuration_errors(pg.ObjectNotInPrerequisiteState),
-            transaction(store.engine) as connection,
-        ):
-            row = connection.execute(statements.REJECT, [store.corpus.name, key, reason]).fetchone()
+        with configuration_errors(*refusals):
+            for attempt in Attempts():
+                with attempt, transaction(store.engine) as connection:
+                    values = [store.corpus.name, key, reason]
+                    row = connection.execute(statements.REJECT, values).fetchone()
     except pg.NoDataFound as error:
         raise DocumentNotFound(error.diag.message_primary or str(error)) from error
     assert row is not None

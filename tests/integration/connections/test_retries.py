@@ -95,8 +95,8 @@ TOTAL = 1000
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("input_batches", "remove_documents"):
-        monkeypatch.setattr(f"textsim_db.write.{module}.BATCH_DOCUMENTS", BATCH)
+    for module in ("base.run_ahead", "write.remove_documents"):
+        monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", BATCH)
 
 
 @pytest.mark.more

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import textsim_db as ts
-from textsim_db.write.input_batches import BATCH_DOCUMENTS
+from textsim_db.base.run_ahead import BATCH_DOCUMENTS
 
 BAD_TEXTS = [
     ("ab\0c", "NUL character at character 3"),

@@ -14,7 +14,7 @@ from tests.support.random_texts import FOOTER, HEADER, templated
 from tests.support.sampling import sample
 from textsim_db.settings.named_values import Shingle
 from textsim_db.sketch import sketch_texts
-from textsim_db.text.boilerplate import learn_boilerplate, words_of_shingles
+from textsim_db.sketch.learned_shingles import learn_boilerplate, words_of_shingles
 from textsim_db.text.shingles import find_shingles
 from textsim_db.text.tokens import tokenize
 
@@ -74,7 +74,9 @@ def test_a_rebuild_learns_boilerplate_and_every_writer_leaves_it_out(
         for key, text in texts.items():
             connection.execute("SELECT textsim.add('learned', %s, %s)", [key, text])
             signature = connection.execute(
-                "SELECT textsim.signature('learned', %s)", [text]
+                "SELECT (textsim._sketched(c, textsim._form(c, %s), NULL)).signature "
+                "FROM textsim._corpus('learned'::text) c",
+                [text],
             ).fetchone()
             assert signature == (sketch_texts.signature(text, learned.config).tolist(),)
         assert _documents(db, "learned") == stored

@@ -13,11 +13,11 @@ import pytest
 import textsim_db as ts
 from tests.support.sampling import sample
 from tests.support.waiting import LOCKS, wait_for, wait_until
+from textsim_db.base.run_ahead import BATCH_DOCUMENTS
 from textsim_db.db import stored_corpus
 from textsim_db.results import AddReport
-from textsim_db.sketch.choose_common_shingles import SAMPLE_DOCUMENTS
+from textsim_db.sketch.learned_shingles import SAMPLE_DOCUMENTS
 from textsim_db.write import vacuum_loads
-from textsim_db.write.input_batches import BATCH_DOCUMENTS
 
 LOAD = (
     "import sys, textsim_db as ts\n"
@@ -145,7 +145,7 @@ SELECT WHERE NOT EXISTS (
         AND query LIKE '%%VACUUM (%%' AND pid <> pg_backend_pid())
 """
 SLOW_VACUUM = ["lock_timeout = '20ms'", "vacuum_cost_delay = '20ms'"]
-SOME_VACUUMS = 7 * BATCH_DOCUMENTS
+SOME_VACUUMS, MANY_VACUUMS = 7 * BATCH_DOCUMENTS, 100 * BATCH_DOCUMENTS
 
 
 @pytest.fixture
@@ -160,18 +160,18 @@ def vacuums_each_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pages_are_vacuumed_while_a_first_load_lasts(db: ts.Database, passages: int | None) -> None:
     corpus = db.create_corpus("c", passages=passages)
     learned_from = SAMPLE_DOCUMENTS if passages else 0
-    count = learned_from + SOME_VACUUMS
 
-    def waiting() -> Iterator[tuple[str, str]]:
+    def texts_until_marked() -> Iterator[tuple[str, str]]:
         with psycopg.connect(db.url, autocommit=True) as connection:
-            for number, text in enumerate(texts(count)):
+            for number, text in enumerate(texts(learned_from + MANY_VACUUMS)):
                 if number % BATCH_DOCUMENTS == 0:
                     wait_until(connection, NO_VACUUM_RUNS)
+                    if number > learned_from and are_pages_marked(db):
+                        return
                 yield text
-        wait_for_marked_pages(db)
-        yield "last", "the last text"
+        pytest.fail("no VACUUM has marked pages")
 
-    assert corpus.add_many(waiting()).added == count + 1
+    assert corpus.add_many(texts_until_marked()).added > learned_from
     assert corpus.check() == []
 
 
@@ -187,7 +187,7 @@ def test_pages_are_vacuumed_while_a_corpus_is_rebuilt(db: ts.Database) -> None:
             # While a VACUUM runs, a batch begins none. So fast batches would have only one or two.
             wait_until(connection, NO_VACUUM_RUNS)
             if done == count:
-                wait_for_marked_pages(db)
+                wait_for(lambda: are_pages_marked(db))
 
         corpus.rebuild(passages=4, progress=wait)
     assert corpus.check() == []
@@ -218,10 +218,10 @@ def test_a_load_ends_if_a_vacuum_holds_the_lock_of_the_index(
     assert corpus.check() == []
 
 
-def wait_for_marked_pages(db: ts.Database) -> None:
-    """Wait until VACUUM has marked pages of each table of the newest corpus, which is being filled."""
+def are_pages_marked(db: ts.Database) -> bool:
+    """Return whether VACUUM has marked pages of each table of the corpus that is being filled."""
     with psycopg.connect(db.url, autocommit=True) as connection:
         row = connection.execute("SELECT max(id) FROM textsim.corpus").fetchone()
         assert row is not None
         tables = [f"{kind}_{row[0]}" for kind in ("document", "band", "passage")]
-        wait_until(connection, HAS_MARKED_PAGES, [tables])
+        return bool(connection.execute(HAS_MARKED_PAGES, [tables]).fetchall())

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 
 import textsim_db as ts
-from textsim_db.files.read_frame import ROWS
-from textsim_db.write.input_batches import stream_documents
+from textsim_db.files.arrow_frames import ROWS
+from textsim_db.files.several_texts import stream_documents
 
 TEXTS = {"a": "one two three four", "b": "one two three four five", "c": "quite another text"}
 UUIDS = [uuid.UUID(int=i) for i in range(3)]
@@ -243,7 +243,7 @@ def test_only_arrow_needs_pyarrow() -> None:
     program = """
 import sys
 sys.modules["pyarrow"] = None  # as if it were not installed
-from textsim_db.write.input_batches import stream_documents
+from textsim_db.files.several_texts import stream_documents
 from textsim_db.errors import ConfigurationError
 
 class Capsules:

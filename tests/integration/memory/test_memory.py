@@ -18,7 +18,7 @@ DOCUMENTS = [(f"k{i}", f"document number {i} of many w{i % 97} v{i % 7}") for i 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("write.input_batches", "sync.pieces"):
+    for module in ("base.run_ahead", "sync.pieces"):
         monkeypatch.setattr(f"textsim_db.{module}.BATCH_DOCUMENTS", 30)
 
 

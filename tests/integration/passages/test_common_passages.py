@@ -20,9 +20,9 @@ from tests.support.passages import (
     with_header,
 )
 from tests.support.scopes import scopes_of_equal_bits
+from textsim_db.base.run_ahead import BATCH_DOCUMENTS
 from textsim_db.results import CommonRun, Passage, SharedPassage
 from textsim_db.sketch.fingerprints import LEFT_OUT
-from textsim_db.write.input_batches import BATCH_DOCUMENTS
 
 
 def test_a_run_of_many_documents_is_named_and_not_followed(

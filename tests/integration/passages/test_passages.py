@@ -101,7 +101,10 @@ def random_spelling(rng: random.Random, words: list[str]) -> str:
 
 def test_passages_of_characters(db: ts.Database, connection: Connection, seed: int) -> None:
     rng = random.Random(seed)
-    documents = related_texts(rng, 3) | {"漢": "漢字仮名交じり文の例文です、ほんとうに"}
+    documents = related_texts(rng, 3) | {
+        "漢": "漢字仮名交じり文の例文です、ほんとうに",
+        "plain": "no run of these characters stands here more than once",
+    }
     corpus = create_corpus(db, shingle="char:5", passages=20)
     for place, item in enumerate(documents.items()):
         if place % 3:

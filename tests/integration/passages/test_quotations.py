@@ -55,6 +55,7 @@ AWKWARD = (
         "+1",
     ),
     *("[it]", "[", "]", ". . .", "👍", "rose¹", "co\u00adop", "نه", "[...]", "(", "%", "x" * 40),
+    *("[N]ot", "can[not]", "a[b][c]d", "[Ж]а", "[狐]が", "[1]a", "kg[...]", "[c++]x", "%[b]a"),
 )
 
 
@@ -189,6 +190,10 @@ def test_a_place_is_the_run_with_the_fewest_edits(seed: int) -> None:
         ("On Monday the council ... on page 12", "pieces", []),
         ("On Monday the council [of elders] did not approve", "pieces", []),
         ("on page 12 ... On Monday the council", "absent", []),
+        ("[T]he council did not approve", "exact", []),
+        ("[o]n Monday the council [of elders] did not approve", "pieces", []),
+        ("[T]he council did ... were too many[,] and that it", "pieces", []),
+        ("the council did not approve[d] the", "altered", [("d", "", [])]),
         ("the council did approve the new budget", "altered", [("", "not", ["negations"])]),
         ("that 3,000 euros of 8,000 were too many", "altered", [("8", "9", ["numbers"])]),
         ("and that it can decide", "altered", [("decide", "t", ["negations"])]),

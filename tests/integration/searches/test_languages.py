@@ -144,23 +144,12 @@ def test_most_sentences_and_pages_of_several_languages_are_identified(rng: rando
         assert equal / len(pages) > least, number
 
 
-def test_the_stored_languages_are_listed_in_sql(
-    db: ts.Database, connection: Connection, rng: random.Random
-) -> None:
-    corpus = db.create_corpus("c", language="auto")
+def test_a_normal_form_has_the_language_of_its_text(db: ts.Database, rng: random.Random) -> None:
+    corpus = db.create_corpus("c")
     texts = stories(rng)
     corpus.add_many(texts)
     confidences = ts.identify_languages([corpus.normal_form(key) for key in texts])
     assert confidences == ts.identify_languages(list(texts.values()))
-    connection.execute("SELECT textsim.add('c', 'new', 'some text')")
-    rows = connection.execute("SELECT * FROM textsim.languages('c')").fetchall()
-    assert rows == [*((code, 3) for code in sorted(TEXTS)), (UNDETERMINED, 2), (None, 1)]
-    rows = connection.execute("SELECT * FROM textsim.languages('c', 'de1')").fetchall()
-    assert rows == [("de", 1)]
-    assert connection.execute("SELECT * FROM textsim.languages('c', 'none')").fetchall() == []
-    db.create_corpus("plain")
-    with pytest.raises(psycopg.Error, match='corpus "plain" does not identify languages'):
-        connection.execute("SELECT * FROM textsim.languages('plain')")
 
 
 def test_adding_without_the_library_is_refused(
@@ -347,15 +336,15 @@ def test_stop_words_follow_the_language_of_each_document(
             )
             assert rows.fetchall() == [match[:2] for match in matches]
             rows = connection.execute(
-                "SELECT d.signature::integer[] = textsim.signature('follow', %(text)s, d.language), "
-                "textsim.jaccard('follow', %(text)s, %(text)s, d.language) "
-                f"FROM {documents_of_follow} d WHERE d.key = %(key)s".encode(),
+                "SELECT textsim.jaccard('follow', %(text)s, %(text)s, d.language), "
+                "(textsim._sketched(c, textsim._form(c, %(text)s, d.language), NULL)).signature "
+                f"= d.signature::integer[] FROM {documents_of_follow} d, textsim.corpus c "
+                "WHERE c.name = 'follow' AND d.key = %(key)s".encode(),
                 {"text": texts[key], "key": key},
             )
-            assert rows.fetchall() == [(True, 1.0)]
+            assert rows.fetchall() == [(1.0, True)]
         for statement in (
             "SELECT textsim.add('follow', 'new', 'some text')",
-            "SELECT textsim.signature('follow', 'some text')",
             "SELECT textsim.jaccard('follow', 'some text', 'some text')",
             "SELECT key, similarity FROM textsim.matches('follow', 'some text')",
         ):

@@ -124,6 +124,79 @@ def test_what_a_merge_leaves_alone(connection: Connection) -> None:
     assert judged == [("3", "5", "different")]
 
 
+def test_what_constraints_and_triggers_keep(connection: Connection) -> None:
+    make_table(connection, ["one two three four"] * 6)
+    connection.execute(
+        "CREATE TABLE r (id int REFERENCES t DEFERRABLE INITIALLY DEFERRED);"
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        "  IF OLD.id = 3 THEN RAISE EXCEPTION 'row 3 is published'; END IF;"
+        "  IF OLD.id = 4 THEN UPDATE t SET half = 4 WHERE id = 4; RETURN NULL; END IF;"
+        "  RETURN OLD; END $$;"
+        "CREATE TRIGGER refuse BEFORE DELETE ON t FOR EACH ROW EXECUTE FUNCTION refuse();"
+        "INSERT INTO r VALUES (2); UPDATE t SET half = 7 WHERE id = 4"
+    )
+    # Row 1 is kept, and goes with row 5.
+    connection.execute(
+        "ALTER TABLE t DROP CONSTRAINT t_duplicate_of_fkey,"
+        "ADD FOREIGN KEY (duplicate_of) REFERENCES t ON DELETE CASCADE"
+    )
+    connection.execute("UPDATE t SET duplicate_of = 5 WHERE id = 1")
+    before = rows(connection)
+    reasons = merge(connection, ", cascade => true")[2]
+    assert reasons.pop("2").startswith('update or delete on table "t" violates foreign key')
+    assert reasons == {
+        "3": "row 3 is published",
+        "4": "the statement changed no row",
+        "5": "the row to keep would be gone, too",
+    }
+    wrong = ", statement => 'DELETE FROM t WHERE id = $2::int', cascade => true"
+    assert merge(connection, wrong)[1] == 0
+    assert unmerge(connection, "since => '-infinity'") == {"6": "restored"}
+    assert rows(connection) == before
+
+
+def test_a_marked_row_that_was_edited_is_no_row_to_keep(connection: Connection) -> None:
+    make_table(connection, ["one two three four"] * 3)
+    assert merge(connection, f", statement => '{MARK}'")[1] == 2
+    connection.execute("UPDATE t SET half = 7 WHERE id > 1")
+    assert merge(connection, f", keep => 'last', statement => '{MARK}'")[1:] == (
+        0,
+        {"1": "the row to keep is gone"},
+    )
+    connection.execute("UPDATE t SET duplicate_of = NULL WHERE id = 3")
+    assert merge(connection, f", keep => 'last', statement => '{MARK}'")[1:] == (1, {})
+
+
+def test_a_row_whose_table_has_changed_stays_in_the_log(connection: Connection) -> None:
+    make_table(connection, ["one two three four"] * 2)
+    assert merge(connection)[1] == 1
+    connection.execute("ALTER TABLE t RENAME label TO title")
+    missing = {"2": 'its table has no column "label" now'}
+    assert unmerge(connection, "key => '2'") == missing
+    connection.execute("ALTER TABLE t RENAME title TO label")
+    connection.execute("ALTER TABLE t ALTER label TYPE int USING 1")
+    assert unmerge(connection, "key => '2'")["2"].startswith(
+        "invalid input syntax for type integer"
+    )
+    connection.execute("UPDATE textsim.merged_row SET old_row = old_row - 'label'")
+    assert unmerge(connection, "key => '2'") == {"2": "restored"}
+
+
+def test_a_row_of_another_scope_than_its_kept_row_comes_back(connection: Connection) -> None:
+    connection.execute("CREATE TABLE t (id int PRIMARY KEY, body text, tenant text, copy_of int)")
+    connection.execute("INSERT INTO t SELECT n, 'one two three', 'a' FROM generate_series(1, 2) n")
+    connection.execute("SELECT textsim.create_corpus('c', scoped => true)")
+    connection.execute(
+        "SELECT textsim.attach('c', 't', 'id', 'body', scope_column => 'tenant', mode => 'inline')"
+    )
+    connection.execute("CALL textsim.index_pending('c')")
+    mark = "UPDATE t SET copy_of = $2::int WHERE id = $1::int"
+    assert merge(connection, f", statement => '{mark}'")[1] == 1
+    connection.execute("UPDATE t SET tenant = 'b' WHERE id = 1")
+    assert "different scopes" in unmerge(connection, "key => '2'")["2"]
+    assert unmerge(connection, "key => '2', mergeable => true") == {"2": "restored"}
+
+
 def test_one_row_of_many_comes_back(connection: Connection) -> None:
     make_table(connection, ["one two three four"] * 102)
     assert merge(connection)[1] == 101

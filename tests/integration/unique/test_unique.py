@@ -120,7 +120,7 @@ def test_the_command_attaches_to_a_unique_corpus(textsim: Textsim, connection: C
     connection.execute("INSERT INTO title VALUES (1, %s), (2, %s)", [TEXT, NEAR])
     textsim("corpus", "create", "c", "--unique", "--recall", "1")
     result = textsim("attach", "c", "title", status=2)
-    assert "1 rows of table public.title match" in result.stderr
+    assert "1 row of table public.title matches another row" in result.stderr
     assert "because" not in result.stderr
     result = textsim("attach", "c", "title", "--existing", "keep")
     assert "2 added" in result.stderr
