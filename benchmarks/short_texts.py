@@ -3,7 +3,8 @@
     python -m benchmarks.short_texts FILE... [--strings 100000] [--queries 100] [--record]
 
 Each FILE is gzip'ed JSON lines with `text`. A string is a line, a sentence or a clause of a text. The
-queries are strings with random edits. TEXTSIM_DATABASE_URL names a server that has pg_trgm.
+queries are strings with random edits. TEXTSIM_DATABASE_URL names a server that has pg_trgm; without
+--indexes, the embedded server will do.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Side:
     """A connection with a threshold, its table with one index, and its statement of a look-up."""
 
     def __init__(self, bench: Bench, table: str, threshold: float, corpus: str = "") -> None:
-        self.table, self.threshold = table, threshold
+        self.table, self.threshold, self.is_index = table, threshold, not corpus
         self.connection: Connection = psycopg.connect(bench.db.url, autocommit=True)
         self.shingle = corpus.split()[0] if corpus else SHINGLES[-1]
         self.statement = f"SELECT key FROM textsim.matches('{corpus}', %s)"
@@ -158,14 +159,16 @@ def load_index(bench: Bench, method: str, strings: Strings) -> Figures:
 
 
 def similarities(
-    strings: Strings, texts: Sequence[str], sides: Iterable[Side]
+    strings: Strings, texts: Sequence[str], sides: Sequence[Side]
 ) -> dict[str, list[Figures]]:
     """Compare texts with all strings: for each similarity, and each text, the similar strings."""
-    *_, side = sides  # with an index of pg_trgm
     scan = "SELECT id, similarity(body, %s) FROM {} WHERE similarity(body, %s) >= %s"
-    statement, lowest = scan.format(side.table).encode(), min(THRESHOLDS)
-    rows = [side.connection.execute(statement, [text, text, lowest]).fetchall() for text in texts]
-    found: dict[str, list[Figures]] = {TRIGRAMS: [dict(each) for each in rows]}
+    found: dict[str, list[Figures]] = {}
+    lowest = min(THRESHOLDS)
+    for side in [each for each in sides if each.is_index][:1]:
+        execute, statement = side.connection.execute, scan.format(side.table).encode()
+        rows = [execute(statement, [text, text, lowest]).fetchall() for text in texts]
+        found[TRIGRAMS] = [dict(each) for each in rows]
     for shingle in {each.shingle for each in sides}:
         wanted = [set(shingles(text, shingle)) for text in texts]
         found[shingle] = [{} for _ in texts]
@@ -198,7 +201,9 @@ def measure_reads(
             own[f"{group}_found"] = statistics.mean(key in each.keys for (key, _), each in pairs)
         found = [answer.keys for answer in answers]
         side = sides[name]
-        for label, by in (("ours", similar[side.shingle]), ("theirs", similar[TRIGRAMS])):
+        for label, by in (("ours", similar[side.shingle]), ("theirs", similar.get(TRIGRAMS))):
+            if by is None:
+                continue
             true = [{key for key in each if each[key] >= side.threshold} for each in by]
             right = sum(len(a & b) for a, b in zip(found, true, strict=False))
             own[f"{label}_recall"] = right / sum(map(len, true))
@@ -224,13 +229,14 @@ def measure(bench: Bench, strings: Strings, new: Sequence[str], given: Namespace
     sides, loads = {}, {}
     for name in given.corpora:
         sides[name], loads[name] = load_corpus(bench, name, strings)
-    bench.connection.execute("CREATE EXTENSION pg_trgm")
+    if given.indexes:
+        bench.connection.execute("CREATE EXTENSION pg_trgm")
     for method in given.indexes:
         loads[method] = load_index(bench, method, strings)
         sides |= {f"{method} at {each}": Side(bench, method, each) for each in THRESHOLDS}
     queries = make_queries(strings, given.queries, random.Random(2))
     texts = [text for _, text in queries[: given.sample * len(GROUPS)]]
-    similar = similarities(strings, texts, sides.values())
+    similar = similarities(strings, texts, [*sides.values()])
     reads = measure_reads(sides, queries, similar)
     writers = {side.table: side for side in sides.values()}  # one threshold of each index
     steps = {name: partial(measure_inserts, bench, side, new) for name, side in writers.items()}
@@ -263,8 +269,9 @@ def main() -> None:
         "load_average_before": load_before,
         "load_average_after": os.getloadavg()[0],
     }
+    suffix = f"{len(strings)}{'' if given.indexes else '_embedded'}"
     tables = {
-        f"short_{kind}_{len(strings)}": [
+        f"short_{kind}_{suffix}": [
             list(row) for row in zip(*table_of(figures[kind], labels), strict=True)
         ]
         for kind, labels in (("writes", WRITES), ("reads", READS))
@@ -273,7 +280,7 @@ def main() -> None:
         kind: {identifier(side): own for side, own in figures[kind].items()}
         for kind in ("reads", "writes")
     }
-    publish(given.record, f"short_texts_{len(strings)}", figures | named, tables)
+    publish(given.record, f"short_texts_{suffix}", figures | named, tables)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,9 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     ranked record;  -- arrays with a member for each key, in order of rank
     kept_by integer[];  -- by place: the place of the document that is kept
+    ids integer[];  -- by place: the id of a document that is compared with the others
+    sharing integer[];  -- the ids of documents that share a value with another one
+    least double precision;  -- the lowest similarity of a copy
     absent text;
     pair record;
 BEGIN
@@ -77,16 +80,34 @@ BEGIN
                 HINT = 'With missing => ''keep'', a key without a document is a result of its own.';
     END IF;
     kept_by := array(SELECT generate_series(1, cardinality(ranked.keys)));
-    FOR pair IN EXECUTE textsim._matches_among(c, ranked.have_ids AND c.unit = 'word' AND c.shingle_length <= 3)
-        USING ranked.ids, c, CASE WHEN guards THEN textsim._unique_from(c) ELSE coalesce(threshold, c.threshold) END, guards
-    LOOP
-        -- Of the kept documents the most similar comes first.
-        IF kept_by[pair.x] = pair.x AND kept_by[pair.y] = pair.y AND (NOT guards OR textsim._merges(
-                c, ranked.keys[pair.y], NULL, ranked.keys[pair.x], NULL, pair.similarity, ranked.guards[pair.y],
-                ranked.guards[pair.x])) THEN
-            kept_by[pair.y] := pair.x;
-        END IF;
-    END LOOP;
+    least := CASE WHEN guards THEN textsim._unique_from(c) ELSE coalesce(threshold, c.threshold) END;
+    ids := ranked.ids;
+    -- In an exact corpus two documents that match share a value of their prefixes, so only such documents are compared.
+    IF c.bands IS NULL AND least >= c.threshold THEN
+        EXECUTE format($query$
+            SELECT array_agg(DISTINCT s.id)
+            FROM (
+                SELECT unnest(array_agg(d.id)) AS id
+                FROM textsim.%I d CROSS JOIN LATERAL unnest(d.signature) v (value)
+                WHERE d.id = ANY ($1) GROUP BY v.value HAVING count(*) > 1
+            ) s
+            $query$, 'document_' || c.id)
+        INTO sharing USING ids;
+        ids := array(SELECT CASE WHEN u.id = ANY (sharing) THEN u.id END FROM unnest(ids) WITH ORDINALITY u (id, place)
+            ORDER BY u.place);
+    END IF;
+    IF cardinality(array_remove(ids, NULL)) > 1 THEN
+        FOR pair IN EXECUTE textsim._matches_among(c, ranked.have_ids AND c.unit = 'word' AND c.shingle_length <= 3)
+            USING ids, c, least, guards
+        LOOP
+            -- Of the kept documents the most similar comes first.
+            IF kept_by[pair.x] = pair.x AND kept_by[pair.y] = pair.y AND (NOT guards OR textsim._merges(
+                    c, ranked.keys[pair.y], NULL, ranked.keys[pair.x], NULL, pair.similarity, ranked.guards[pair.y],
+                    ranked.guards[pair.x])) THEN
+                kept_by[pair.y] := pair.x;
+            END IF;
+        END LOOP;
+    END IF;
     RETURN QUERY
         SELECT ranked.keys[k.kept], ranked.ranks[k.kept],
             coalesce(array_agg(ranked.keys[k.place] ORDER BY k.place) FILTER (WHERE k.place <> k.kept), '{}')

@@ -91,6 +91,8 @@ def test_what_a_file_to_compare_with_may_be(textsim: Textsim) -> None:
     assert "rain in the north" in page
     assert "of the file <" in page
     assert "removed, because a file has a match" in page
+    for output in (["-o", "./train.jsonl"], ["--report", "train.jsonl"]):
+        assert "train.jsonl is also --against" in textsim(*arguments, *output, status=2).stderr
     for others in (["--add"], ["--against", "corpus"], ["--judgements", "test.jsonl"]):
         assert "with a file, leave out" in textsim(*arguments, *others, status=2).stderr
 

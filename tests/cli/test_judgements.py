@@ -176,10 +176,13 @@ def test_judgements_of_a_cluster_of_a_report(textsim: Textsim) -> None:
         assert len(Path("out.jsonl").read_text().splitlines()) == 5
     textsim("judgements", "import", "c", "judgements.jsonl")
     assert not textsim("clusters", "c", "--judgements", "--format", "jsonl").stdout
+    Path("no-key.jsonl").write_text('{"kept": {"key": "1"}, "removed": [{"key": null}]}')
     for arguments, message in (
-        (("report.jsonl", "4"), 'has a record "4"'),
-        (("in.jsonl", "1"), "no cluster of keys"),
-        (("none.jsonl", "1"), "No such file"),
+        (("report.jsonl", "4", "same"), 'has a record "4"'),
+        (("in.jsonl", "1", "same"), "no cluster of keys"),
+        (("none.jsonl", "1", "same"), "No such file"),
+        (("no-key.jsonl", "1", "same"), "has no key"),
+        (("report.jsonl", "1", "equal"), "not one of same, different, unsure"),
     ):
-        failed = textsim("judgements", "cluster", *arguments, "same", status=2)
+        failed = textsim("judgements", "cluster", *arguments, status=2)
         assert message in failed.stderr

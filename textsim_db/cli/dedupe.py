@@ -185,11 +185,11 @@ def dedupe(
     if output is None and report is None:
         output = "-"
     outputs = Outputs(output, report)
-    _check_usage(paths, outputs, judgements, output_kind)
     files = [
         each for each in against or () if is_file_name(each) and kind_of(each) is not Kind.TEXT
     ]
     corpora = [each for each in against or () if each not in files]
+    _check_usage(paths, files, outputs, judgements, output_kind)
     if files and (corpora or add or judgements):
         raise options.misused("--against", "with a file, leave out corpora, --add and --judgements")
     if corpora and settings:
@@ -233,12 +233,17 @@ def _check_split(output: str | None, unused: Mapping[str, object]) -> None:
 
 
 def _check_usage(
-    paths: list[str], outputs: Outputs, judgements: str | None, output_kind: Kind
+    paths: list[str],
+    against: list[str],
+    outputs: Outputs,
+    judgements: str | None,
+    output_kind: Kind,
 ) -> None:
     from textsim_db.files.record_files import check_packages
 
     output, report = outputs
     read = [("INPUT", name) for name in paths]
+    read += [("--against", name) for name in against]
     read += [] if judgements is None else [("--judgements", judgements)]
     if output is not None:
         way_out = "name another file, which may replace this file afterwards"

@@ -92,7 +92,9 @@ def _opened(names: list[str], database_url: str | None) -> Iterator[list[Corpus]
                     f"to compare with a file, make a corpus of it: textsim index NAME {name} --create"
                 )
             if not files:
-                error.add_note("to begin with an empty corpus: textsim corpus create NAME")
+                error.add_note(
+                    "no file has this name; to begin with an empty corpus: textsim corpus create NAME"
+                )
             raise
 
 

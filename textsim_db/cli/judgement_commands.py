@@ -19,7 +19,7 @@ from textsim_db.errors import InputError, shown
 from textsim_db.files.file_kinds import FileFormat
 from textsim_db.results import Judgement
 from textsim_db.results.numbers_as_text import count
-from textsim_db.settings.named_values import Verdict
+from textsim_db.settings.named_values import VerdictName
 
 if TYPE_CHECKING:
     from textsim_db.review.survey import Reviewed
@@ -143,7 +143,7 @@ def import_(
 
 
 @app.command("cluster")
-def cluster(report: str, key: str, verdict: Verdict, /) -> None:
+def cluster(report: str, key: str, verdict: VerdictName, /) -> None:
     """Write the judgements of a whole cluster, which a report names, as JSON lines.
 
     Append them to the file that `textsim dedupe --judgements` obeys, or pipe them to `textsim judgements
@@ -164,11 +164,16 @@ def cluster(report: str, key: str, verdict: Verdict, /) -> None:
     found = next((keys for keys in clusters if key in keys), None)
     if found is None:
         raise InputError(f'no cluster of {shown(report)} has a record "{shown(key)}"')
+    if None in found:
+        raise InputError(
+            f'a record of the cluster of "{shown(key)}" has no key by which it can be judged: name its '
+            "member with the key by --key of textsim dedupe"
+        )
     pairs = combinations(dict.fromkeys(found), 2)
     write(("a", "b", "verdict"), ((a, b, verdict) for a, b in pairs), Format.JSONL)
 
 
-def _keys_of(line: bytes) -> list[str]:
+def _keys_of(line: bytes) -> list[str | None]:
     cluster = json.loads(line)
     if "removed" in cluster:
         members = cluster["kept"], *cluster.get("also_kept", ()), *cluster["removed"]

@@ -28,6 +28,8 @@ class Criterion(NamedTuple):
     """Only documents of this part of the corpus are candidates; None: documents of all parts."""
     for_merges: bool = False
     """Only documents with equal guards are candidates, because others are never merged."""
+    finds_rejected: bool = False
+    """Rejected documents of a unique corpus are candidates, too."""
 
     def accepted(self, values: FloatArray) -> BoolArray:
         sign = -1.0 if self.measure.is_distance else 1.0

@@ -17,7 +17,6 @@ from textsim_db.corpus import Corpus
 from textsim_db.errors import DocumentError, DocumentNotFound, shown
 from textsim_db.mcp.answers import JsonObject, differing_words, fitted
 from textsim_db.measures.word_diff import ShownText, differences, tokens
-from textsim_db.read import stored_documents
 from textsim_db.results import Distinct, Match
 from textsim_db.sync.read_source import shown_texts
 from textsim_db.text.storable import possible_key
@@ -233,9 +232,9 @@ class ReadingTools:
 
     def texts(self, keys: list[str]) -> dict[str, ShownText]:
         keys = [key for key in keys if possible_key(key) is not None]
-        scopes = self.corpus._current.call(stored_documents.traits, keys)
-        own = [key for key in keys if key in scopes and scopes[key].scope == self.scope]
-        return self.corpus._current.call(shown_texts, own)
+        if not keys:
+            return {}
+        return self.corpus._current.call(shown_texts, keys, self.corpus._part(self.scope))
 
 
 def not_blank(text: str) -> str:

@@ -25,8 +25,8 @@ from textsim_db.mcp.reading_tools import (
     SearchedText,
     not_blank,
 )
-from textsim_db.results import Answer, Outcome
-from textsim_db.write import remove_documents
+from textsim_db.read import search
+from textsim_db.results import Answer, Match, Outcome
 from textsim_db.write.prepare_batches import prepare
 
 _RANDOM_BYTES = 10
@@ -72,17 +72,17 @@ class CorpusTools(ReadingTools):
         from textsim_db.compare.match_rule import is_match
 
         corpus = self.corpus
-        matches = corpus.query(not_blank(text), max_results=10, scope=self.scope)
+        matches, reason = self._matches(not_blank(text))
         same = [each for each in matches if not each.differs]
         outcome = Outcome.NEW
-        if reason := self._rejection(text):
+        if reason is not None:
             return fitted({"outcome": Outcome.REJECTED, "note": reason}, "", max_bytes)
         if same:
             is_twin = is_match(same[0].similarity, corpus.config.twins_from)
             outcome = Outcome.TWIN if is_twin else Outcome.DOUBTFUL
         elif matches:
             outcome = Outcome.SIBLING
-        answer = {"outcome": outcome, "matches": self.rows(matches, text)}
+        answer = {"outcome": outcome, "matches": self.rows(matches[:10], text)}
         return self._fitted(answer, text, max_bytes)
 
     def remember(
@@ -112,7 +112,7 @@ class CorpusTools(ReadingTools):
         key = replaces or secrets.token_hex(_RANDOM_BYTES)
         if replaces:
             self.own([replaces])
-        force = force and self._rejection(text) is None
+        force = force and self._matches(text)[1] is None
         answer = self.corpus.add_unique(key, not_blank(text), self.scope, force=force)
         if force and answer.outcome is Outcome.TWIN and not self._has_words(answer, text):
             # Equal shingles in another order; force alone takes them for a copy.
@@ -178,9 +178,10 @@ class CorpusTools(ReadingTools):
         near = self.rows([each for each in others[:1] if each.similarity >= least], text, least)
         return fitted({**answer, "nearest": near} if near else answer, "nearest", most)
 
-    def _rejection(self, text: str) -> str | None:
-        """Return why the corpus would not store a text that was rejected, None if it would."""
-        return self.corpus._current.call(remove_documents.rejection_of, text, self.scope)
+    def _matches(self, text: str) -> tuple[list[Match], str | None]:
+        """Return the matches of a text, and why it was rejected; None: it was not."""
+        part = self.corpus._part(self.scope)
+        return self.corpus._current.compute(search.matches_and_rejection, text, part)
 
     def _has_words(self, answer: Answer, text: str) -> bool:
         """Return whether a match has the words of a text in their order, so that it is a copy."""

@@ -112,13 +112,15 @@ class CandidateRows(NamedTuple):
         return cls(rows, np.zeros(len(rows), np.int64), np.arange(len(rows)))
 
 
-def find_candidates(store: Store, look_up: LookUp, language: str | None) -> CandidateRows:
+def find_candidates(
+    store: Store, look_up: LookUp, language: str | None, finds_rejected: bool = False
+) -> CandidateRows:
     """Return the documents that share enough buckets with any of several queries."""
     if not len(look_up.buckets.values):
         return CandidateRows.of_one_query([])
     with autocommit(store.engine) as connection:
         cursor = connection.cursor(binary=True)
-        return read_candidates(cursor, store.corpus, look_up, language)
+        return read_candidates(cursor, store.corpus, look_up, language, finds_rejected)
 
 
 def read_candidates(
@@ -126,6 +128,7 @@ def read_candidates(
     corpus: StoredCorpus,
     look_up: LookUp,
     language: str | None = None,
+    finds_rejected: bool = False,
     in_write: bool = False,
 ) -> CandidateRows:
     """Return the candidates that a transaction sees.
@@ -162,6 +165,7 @@ def read_candidates(
         statement, parameters = statement + statements.OF_LANGUAGE, [*parameters, language]
     if in_write:
         statement = statement.replace(statements.TO_COMPARE, statements.FIELDS)
+    if in_write or finds_rejected:
         statement = statement.replace("{alive}", "{unexpired}")
     rows = cursor.execute(corpus.statement(statement), parameters, prepare=not in_write).fetchall()
     if len(sizes) == 1 and guards is None:

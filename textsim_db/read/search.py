@@ -18,7 +18,7 @@ import numpy as np
 
 from textsim_db.base.numba_compiler import Int64Array
 from textsim_db.base.run_ahead import ahead, cut
-from textsim_db.compare.match_rule import Criterion
+from textsim_db.compare.match_rule import Criterion, is_match
 from textsim_db.compare.pair_values import Rows, concatenated, values_of_pairs
 from textsim_db.db.binary_format import array
 from textsim_db.db.connections import Cursor
@@ -67,6 +67,10 @@ The server takes twice as long for a round as the client, and a connection uses 
 """
 
 
+_REJECTED = "rejected"
+"""The key of a rejected document begins so."""
+
+
 class Queries(NamedTuple):
     """The rows of queries, which are compared with stored documents."""
 
@@ -85,9 +89,25 @@ def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
     else:
         warn_of_misses(store.corpus, criterion, int(sketches.shingle_counts[0]))
         look_up = _look_up(store, sketches)
-    candidates = find_candidates(store, look_up, criterion.language)
+    candidates = find_candidates(store, look_up, criterion.language, criterion.finds_rejected)
     (matches,) = _matches(store, sketches, candidates, criterion)
     return matches
+
+
+def matches_and_rejection(
+    store: Store, text: str, part: int | None
+) -> tuple[list[Match], str | None]:
+    """Return the matches of a text, and why a document that would be its twin was rejected."""
+    config = store.corpus.config
+    criterion = Criterion(JACCARD, config.threshold, part=part, finds_rejected=True)
+    matches = query(store, text, criterion)
+    keys = [match.key for match in matches if match.key.startswith(_REJECTED)]
+    reasons = dict(store.read(statements.REJECTIONS, [keys])) if keys else {}
+    for match in matches:
+        is_twin = is_match(match.similarity, config.twins_from) and not match.differs
+        if is_twin and match.key in reasons:
+            return [], reasons[match.key]
+    return [match for match in matches if match.key not in reasons], None
 
 
 def nearest(

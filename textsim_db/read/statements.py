@@ -340,13 +340,16 @@ COUNT_DOCUMENTS: Final[LiteralString] = """
 HAS_DOCUMENT: Final[LiteralString] = (
     "SELECT EXISTS (SELECT FROM {document} d WHERE d.key = %s{alive})"
 )
+REJECTIONS: Final[LiteralString] = """
+SELECT d.key, d.rejected FROM {document} d WHERE d.key = ANY (%s::text[]) AND d.rejected IS NOT NULL
+"""
 TRAITS_OF_KEYS: Final[LiteralString] = """
 /* textsim-db: languages, scopes, tables and guards of documents of corpus {id} */
 SELECT d.key, d.language, d.scope, d.source_id, d.guard FROM {document} d WHERE d.key = ANY (%s){alive}
 """
 DOCUMENTS_OF_KEYS: Final[LiteralString] = f"""
 /* textsim-db: documents of corpus {{id}} by their keys */
-SELECT {TO_COMPARE} FROM {{document}} d WHERE d.key = ANY (%s){{alive}}
+SELECT {TO_COMPARE}, d.source_id FROM {{document}} d WHERE d.key = ANY (%s){{alive}}
 """
 
 IDS_OF_KEYS: Final[LiteralString] = """

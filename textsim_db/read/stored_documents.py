@@ -243,5 +243,10 @@ def traits(store: Store, keys: Sequence[str]) -> dict[str, Traits]:
 
 
 def forms(store: Store, keys: Sequence[str]) -> dict[str, str]:
-    rows = store.read(statements.DOCUMENTS_OF_KEYS, [list(keys)], binary=True)
+    rows = rows_of_keys(store, keys)
     return dict(zip((row[1] for row in rows), forms_of_rows(store, rows), strict=True))
+
+
+def rows_of_keys(store: Store, keys: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return documents in the form that StoredDocuments expects, each with its source at the end."""
+    return store.read(statements.DOCUMENTS_OF_KEYS, [list(keys)], binary=True)

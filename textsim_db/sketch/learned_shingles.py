@@ -1,4 +1,4 @@
-"""What a corpus learns from a sample of documents: common shingles with their classes, and boilerplate.
+"""Learns from a sample of documents which shingles are common, with their classes, and boilerplate.
 
 The words of boilerplate, such as a header, are left out of every text, so no later step knows of them.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, LiteralString, NamedTuple
@@ -207,32 +207,36 @@ def absent_keys(connection: Connection, source: StoredSource, keys: Sequence[str
     return [key for (key,) in rows]
 
 
-def shown_texts(store: Store, keys: Sequence[str]) -> dict[str, ShownText]:
-    """Return the texts of the documents that exist, by key: of attached tables, or the normal forms."""
-    originals = original_texts(store, sources_of(store), keys)
+def shown_texts(store: Store, keys: Sequence[str], part: int | None = None) -> dict[str, ShownText]:
+    """Return the texts of the documents that exist, by key: of attached tables, or the normal forms.
+
+    part: only documents of this part; None: those of all.
+    """
+    rows = stored_documents.rows_of_keys(store, keys)
+    rows = [row for row in rows if part is None or row[5] == part]
+    originals = original_texts(store, {row[1]: row[-1] for row in rows})
     texts = {key: ShownText(text, True) for key, text in originals.items()}
-    rest = [key for key in keys if key not in texts]
-    if rest:
-        stored = stored_documents.forms(store, rest)
-        texts |= {key: ShownText(form, False) for key, form in stored.items()}
-    return texts
+    rest = [row for row in rows if row[1] not in texts]
+    forms = stored_documents.forms_of_rows(store, rest)
+    return texts | {row[1]: ShownText(form, False) for row, form in zip(rest, forms, strict=True)}
 
 
 def original_text(store: Store, key: str) -> str:
-    texts = original_texts(store, sources_of(store), [key])
+    traits = stored_documents.traits(store, [key])
+    texts = original_texts(store, {key: each.source_id for key, each in traits.items()})
     if key not in texts:
         raise DocumentNotFound(f'no attached table of corpus "{store.corpus.name}" has "{key}"')
     return texts[key]
 
 
-def original_texts(
-    store: Store, sources: Sequence[StoredSource], keys: Sequence[str]
-) -> dict[str, str]:
-    """Return the texts of documents by key; none if a table was altered, or is locked for long."""
+def original_texts(store: Store, source_ids: Mapping[str, int | None]) -> dict[str, str]:
+    """Return the texts of documents by key; none if a table was altered, or is locked for long.
+
+    source_ids: the attached table of each document, None if a client added it.
+    """
     texts: dict[str, str] = {}
-    traits = stored_documents.traits(store, keys) if sources else {}
-    for source in sources:
-        own = [key for key, each in traits.items() if each.source_id == source.id]
+    for source in sources_of(store) if any(source_ids.values()) else ():
+        own = [key for key, source_id in source_ids.items() if source_id == source.id]
         with suppress(Error):
             with reading(store.engine, source) as connection:
                 rows = read_rows(connection, source, own)

@@ -36,10 +36,11 @@ from textsim_db.db.retries import WriterAttempts
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import build_band_index, drop_band_index
 from textsim_db.errors import DocumentError
+from textsim_db.read.statements import REJECTIONS
 from textsim_db.results import AddReport, Answer, Match, Outcome, Twin
 from textsim_db.text.hashing import SPREAD, HashTable, enter, find, is_taken, table_of, with_room
 from textsim_db.text.storable import Key
-from textsim_db.write import statements, write_batch
+from textsim_db.write import write_batch
 from textsim_db.write.prepare_batches import (
     ADDED,
     EXTENDED,
@@ -220,7 +221,7 @@ def add(
 
 def _kept_out(store: Store, matches: list[Match]) -> Answer:
     """Return the answer for a document that these matches keep out; the rejected ones come first."""
-    reasons = dict(store.read(statements.REJECTIONS, [[match.key for match in matches]]))
+    reasons = dict(store.read(REJECTIONS, [[match.key for match in matches]]))
     ordered = sorted(matches, key=lambda match: match.key not in reasons)
     reason = reasons.get(ordered[0].key)
     return Answer(Outcome.TWIN if reason is None else Outcome.REJECTED, ordered, reason)

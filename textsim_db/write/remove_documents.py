@@ -123,12 +123,6 @@ def rejected(store: Store, scope: str | None) -> list[Rejected]:
     return [Rejected(*row) for row in rows]
 
 
-def rejection_of(store: Store, text: str, scope: str | None) -> str | None:
-    """Return why a text like this one was rejected, None if none was."""
-    rows = store.read(statements.REJECTION_OF, [text, scope])
-    return str(rows[0][0]) if rows else None
-
-
 def erase(store: Store, rebuild: Callable[[], object]) -> None:
     """Rebuild a corpus until no present request waits; a rebuild of another session counts, too."""
     waiting = read_rows(store.engine, statements.WAITING_REQUESTS, [store.corpus.id])

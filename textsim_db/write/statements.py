@@ -119,15 +119,6 @@ UPDATE {document} d SET rejected = r.reason FROM unnest(%s::text[], %s::text[]) 
 WHERE d.key = r.key
 """
 REJECT: Final[LiteralString] = "SELECT textsim.reject(%s, %s, %s)"
-REJECTIONS: Final[LiteralString] = """
-SELECT d.key, d.rejected FROM {document} d WHERE d.key = ANY (%s::text[]) AND d.rejected IS NOT NULL
-"""
-# The key stands for no document.
-REJECTION_OF: Final[LiteralString] = """
-SELECT r.reason FROM textsim.corpus c CROSS JOIN LATERAL textsim._twins(c, NULL, %s, %s) t
-CROSS JOIN LATERAL (SELECT textsim._rejection(c, t.key) OFFSET 0) r (reason)
-WHERE c.id = {id} AND r.reason IS NOT NULL LIMIT 1
-"""
 REJECTED: Final[LiteralString] = "SELECT r.key, r.reason, r.scope FROM textsim.rejected(%s, %s) r"
 SET_CLUSTER_SIZES: Final[LiteralString] = """
 WITH counted AS MATERIALIZED (
