@@ -54,8 +54,8 @@ class Reading(NamedTuple):
     """The words of each piece; a piece has at least one."""
     spans: list[tuple[int, int]]
     """The characters of each piece in the quotation, from its first word to its last."""
-    signs: list[str]
-    """The signs of each piece."""
+    parts: list[tuple[str, int, int]]
+    """The text with the characters of each piece and its signs, which are read if they are compared."""
 
     @property
     def total(self) -> int:
@@ -102,7 +102,7 @@ def _reading(text: str, spans: Iterable[tuple[int, int]], config: CorpusConfig |
             reading.words.append(words)
             first, last = places.span(0, len(words))
             reading.spans.append((start + first, start + last))
-            reading.signs.append(" ".join(symbols(text, start, end)))
+            reading.parts.append((text, start, end))
     return reading
 
 
@@ -200,14 +200,16 @@ def _verdict_on_reading(reading: Reading, document: DocumentWords) -> Quotation:
     end = 0
     before = accumulate(map(len, reading.words), initial=0)
     columns = zip(*reading, places, before, strict=False)
-    for words, characters, signs, place, in_text in columns:
+    for words, characters, part, place, in_text in columns:
         if place is None:
             kinds = (*document.kinds(words, []), *numerals_and_units(words, []))
             differences.append(QuotationDifference(in_text, " ".join(words), None, "", kinds))
             pieces.append(QuotedPiece(in_text, len(words), None, 0, "", (), *characters))
             continue
         left_out = document.words(end, place.first) if pieces else []
-        kinds = (*document.kinds([], left_out), *numerals_and_units([], left_out))
+        kinds = ()
+        if left_out:
+            kinds = (*document.kinds([], left_out), *numerals_and_units([], left_out))
         size = place.last - place.first
         span: tuple[int, int] | tuple[None, None] = (None, None)
         if place.edits:
@@ -215,6 +217,7 @@ def _verdict_on_reading(reading: Reading, document: DocumentWords) -> Quotation:
         if document.original is not None:
             span = document.original.places.span(place.first, size)
             original, run = document.original, (place.first, place.last)
+            signs = " ".join(symbols(*part))
             if not place.edits and signs not in original.possible_signs(*run, words):
                 theirs = original.signs(*run)
                 differences.append(
