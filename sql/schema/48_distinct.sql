@@ -50,7 +50,7 @@ DECLARE
     ranked record;  -- arrays with a member for each key, in order of rank
     kept_by integer[];  -- by place: the place of the document that is kept
     ids integer[];  -- by place: the id of a document that is compared with the others
-    sharing integer[];  -- the ids of documents that share a value with another one
+    sharing integer[];  -- the ids of documents that share enough rows with another one
     least double precision;  -- the lowest similarity of a copy
     absent text;
     pair record;
@@ -82,17 +82,22 @@ BEGIN
     kept_by := array(SELECT generate_series(1, cardinality(ranked.keys)));
     least := CASE WHEN guards THEN textsim._unique_from(c) ELSE coalesce(threshold, c.threshold) END;
     ids := ranked.ids;
-    -- In an exact corpus two documents that match share a value of their prefixes, so only such documents are compared.
+    -- In an exact corpus only documents that share enough rows at this threshold are compared.
     IF c.bands IS NULL AND least >= c.threshold THEN
         EXECUTE format($query$
-            SELECT array_agg(DISTINCT s.id)
+            WITH prefix AS MATERIALIZED (
+                SELECT d.id, d.shingle_count, unnest(d.signature[:textsim._count_rows(d.shingle_count, $2)]) AS value
+                FROM textsim.%I d WHERE d.id = ANY ($1)
+            )
+            SELECT array_agg(pair.id)
             FROM (
-                SELECT unnest(array_agg(d.id)) AS id
-                FROM textsim.%I d CROSS JOIN LATERAL unnest(d.signature) v (value)
-                WHERE d.id = ANY ($1) GROUP BY v.value HAVING count(*) > 1
-            ) s
+                SELECT unnest(ARRAY[x.id, y.id]) AS id
+                FROM prefix x JOIN prefix y ON y.value = x.value AND x.id < y.id
+                GROUP BY x.id, x.shingle_count, y.id, y.shingle_count
+                HAVING count(*) >= textsim._needed_rows(x.shingle_count, y.shingle_count, $2)
+            ) pair
             $query$, 'document_' || c.id)
-        INTO sharing USING ids;
+        INTO sharing USING ids, least;
         ids := array(SELECT CASE WHEN u.id = ANY (sharing) THEN u.id END FROM unnest(ids) WITH ORDINALITY u (id, place)
             ORDER BY u.place);
     END IF;
