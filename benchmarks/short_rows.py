@@ -213,14 +213,14 @@ def matches_of(corpus: str, strings: Strings, texts: Iterable[str]) -> list[set[
     """Return for each text the keys of the similar strings, by brute force."""
     shingle, threshold = corpus.split(" at ")
     wanted = [set(shingles(text, shingle)) for text in texts]
-    found: list[set[str]] = [set() for _ in wanted]
+    similar: list[set[str]] = [set() for _ in wanted]
     for key, text in strings:
         own = set(shingles(text, shingle))
-        for query, keys in zip(wanted, found, strict=True):
+        for query, keys in zip(wanted, similar, strict=True):
             shared = len(own & query)
             if shared and shared / (len(own) + len(query) - shared) >= float(threshold):
                 keys.add(key)
-    return found
+    return similar
 
 
 def measure_layouts(
@@ -254,10 +254,10 @@ def measure_layouts(
     look_ups = arguments_of(bench, corpus, texts)
     run("look_up", look_ups[:10])  # statements are prepared
     for name, answers in run("look_up", look_ups).items():
-        times, found = zip(*answers, strict=True)
-        right = sum(len(a & b) for a, b in zip(found, true, strict=False))
+        times, candidates = zip(*answers, strict=True)
+        right = sum(len(a & b) for a, b in zip(candidates, true, strict=False))
         figures[name]["processor_ms"] = statistics.mean(times)
-        figures[name]["candidates"] = statistics.mean(map(len, found))
+        figures[name]["candidates"] = statistics.mean(map(len, candidates))
         figures[name]["recall"] = right / sum(map(len, true))
     written = arguments_of(bench, corpus, new)
     for kind in ("insert", "delete"):
@@ -280,10 +280,10 @@ def measure_setting(bench: Bench, name: str, strings: Strings, queries: Strings)
     for _, text in queries[:10]:
         look_up([name, text])
     before = nanoseconds(backend)
-    found = [key in {each for (each,) in look_up([name, text])} for key, text in queries]
+    is_found = [key in {each for (each,) in look_up([name, text])} for key, text in queries]
     figures["processor_ms"] = (nanoseconds(backend) - before) / 1e6 / len(queries)
     for first, group in enumerate(GROUPS):
-        figures[f"{group}_found"] = statistics.mean(found[first :: len(GROUPS)])
+        figures[f"{group}_found"] = statistics.mean(is_found[first :: len(GROUPS)])
     return figures
 
 
@@ -291,11 +291,11 @@ def main() -> None:
     """Measure the strings of all files."""
     parser = options(__doc__, strings=100_000, queries=50)
     parser.add_argument("files", nargs="+", type=Path)
-    given = parser.parse_args()
-    texts = read_strings(given.files, random.Random(1))
-    new, strings = texts[:INSERTS], texts[INSERTS:][: given.strings]
+    arguments = parser.parse_args()
+    texts = read_strings(arguments.files, random.Random(1))
+    new, strings = texts[:INSERTS], texts[INSERTS:][: arguments.strings]
     keyed = [(f"{number}", text) for number, text in enumerate(strings)]
-    queries = make_queries(keyed, given.queries, random.Random(2))
+    queries = make_queries(keyed, arguments.queries, random.Random(2))
     settings: dict[str, Figures] = {}
     layouts: dict[str, dict[str, Figures]] = {}
     with fresh_database() as bench:
@@ -312,7 +312,7 @@ def main() -> None:
         identifier(name): {identifier(side): own for side, own in figures.items()}
         for name, figures in (*layouts.items(), ("settings", settings))
     }
-    publish(given.record, "short_rows", named | {"strings": len(strings)}, tables)
+    publish(arguments.record, "short_rows", named | {"strings": len(strings)}, tables)
 
 
 def turned(figures: dict[str, Figures], labels: dict[str, str]) -> list[list[str]]:

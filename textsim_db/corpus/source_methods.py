@@ -59,8 +59,8 @@ class TableMethods(CheckedArguments):
             key_columns: instead of `key`, the columns of a key of several columns, such as
                 `["day", "id"]`. They must be unique together. `join_key` makes the key of a document
                 from their values, and `split_key` gives the values back.
-            existing: what happens if the corpus is unique and rows of the table match each other, or a
-                document. `"refuse"` raises an error, `"keep"` keeps them and logs a warning.
+            existing: in a unique corpus, rows of the table may match each other or a document. Then
+                `"refuse"` raises an error, and `"keep"` keeps the rows and logs a warning.
             scope: the column of the documents' scopes, by name or as a column, if the corpus is scoped.
                 Its values become text. A row whose scope is NULL is set aside with an error; a unique
                 corpus refuses it.
