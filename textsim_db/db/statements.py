@@ -101,7 +101,9 @@ CREATE_CORPUS: Final[LiteralString] = (
 )
 ALTER_CORPUS: Final[LiteralString] = "UPDATE textsim.corpus SET {} WHERE id = %s"
 # check compares the settings with the settings that are recorded here.
-LOCK_OUT_WRITERS: Final[LiteralString] = "SELECT textsim._lock_unique(%s, true)"
+LOCK_UNIQUE: Final[LiteralString] = """
+/* textsim-db: lock a unique corpus */ SELECT textsim._lock_unique(%s, true)
+"""
 REMOVE_REJECTED: Final[LiteralString] = """
 SELECT textsim._remove_documents(%s, array(SELECT d.key FROM {document} d WHERE d.rejected IS NOT NULL))
 """

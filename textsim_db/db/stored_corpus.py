@@ -247,7 +247,7 @@ def alter(engine: Engine, corpus: StoredCorpus, config: CorpusConfig) -> None:
     update = sql.SQL(statements.ALTER_CORPUS).format(sql.SQL(", ").join(pairs))
     with database_errors(), transaction(engine) as connection:
         if corpus.config.is_unique and not config.is_unique:
-            connection.execute(statements.LOCK_OUT_WRITERS, [corpus.id])
+            connection.execute(statements.LOCK_UNIQUE, [corpus.id])
             connection.execute(corpus.statement(statements.REMOVE_REJECTED), [corpus.id])
         connection.execute(update, [*changed.values(), corpus.id])
         connection.execute(statements.RECORD_SETTINGS, [[*changed], corpus.id])

@@ -203,7 +203,7 @@ class ReadingTools:
     def rows(
         self, matches: Sequence[Match], text: str, threshold: float | None = None
     ) -> list[JsonObject]:
-        """threshold: the similarity from which rows show what differs, by default the corpus's own."""
+        """Return a row for each match; from the threshold on, it has what differs."""
         texts = self.texts([match.key for match in matches])
         threshold = self.corpus.config.threshold if threshold is None else threshold
         searched = tokens(text)

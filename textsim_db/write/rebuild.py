@@ -39,6 +39,7 @@ from textsim_db.db.engine import (
     wait_at_most,
 )
 from textsim_db.db.retries import Attempts
+from textsim_db.db.statements import LOCK_UNIQUE
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import (
@@ -199,7 +200,7 @@ def _lock(connection: Connection, old: StoredCorpus, new: StoredCorpus) -> None:
     # Writers lock in this order: buckets, documents, and when they commit clusters. Sessions that
     # judge lock the corpus instead of documents.
     if old.config.is_unique:
-        connection.execute(statements.LOCK_UNIQUE, [old.id])
+        connection.execute(LOCK_UNIQUE, [old.id])
     connection.execute(old.statement(statements.LOCK_AGAINST_WRITERS))
     connection.execute(statements.LOCK_AGAINST_JUDGEMENTS, [old.id])
     connection.execute(statements.WAIT_FOR_CLUSTERS, [old.id])

@@ -93,9 +93,6 @@ SELECT textsim._lock_buckets(%s::integer, %s::integer[], %s::bigint[])
 """
 COUNT_TWINS: Final[LiteralString] = "SELECT textsim._count_twins(%s, %s)"
 REFUSE_ATTACHED: Final[LiteralString] = "SELECT textsim._refuse_attached(%s, %s::text[])"
-LOCK_UNIQUE: Final[LiteralString] = """
-/* textsim-db: rebuild: lock a unique corpus */ SELECT textsim._lock_unique(%s, true)
-"""
 # The same checks as in textsim.attach().
 SOURCE_FAULTS: Final[LiteralString] = """
 SELECT s.relation::regclass::text, coalesce(
