@@ -66,17 +66,83 @@ BEGIN
         ORDER BY p.place);
 END $$;
 
--- The best run of a document for a piece, if it has fewer than edits: its edits, the words before it and up to its end,
--- and the bounds of the runs that differ, four numbers each: in the piece, and in its place. At each word of the piece,
--- low to high words more of the document have been read.
+-- The fewest edits of a run of words for a piece, if there are fewer than edits, and the words up to the end of the first
+-- such run. Bit i of a number stands for the step of the costs from word i to the next word of the piece, of 62 words at
+-- once. Myers, A fast bit-vector algorithm for approximate string matching based on dynamic programming, JACM 1999.
+CREATE OR REPLACE FUNCTION textsim._fewest_edits(
+    piece integer[], words integer[], INOUT edits integer, OUT last integer)
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ones CONSTANT bigint := (1::bigint << 62) - 1;
+    m CONSTANT integer := cardinality(piece);
+    cost integer := m;
+    first_places integer[] := array(
+        SELECT min(w.place) OVER (PARTITION BY w.word)::integer
+        FROM unnest(piece) WITH ORDINALITY w (word, place) ORDER BY w.place);
+    places bigint[];  -- of each word of the piece, by its first place, the bits of its places in the block
+    place integer;
+    highest integer;
+    -- The costs of the block that rise and fall by one, down the piece and along the document; then below the block.
+    down_rises bigint;
+    down_falls bigint;
+    rises bigint;
+    falls bigint;
+    rises_below bigint[] := array_fill(0::bigint, ARRAY[cardinality(words)]);
+    falls_below bigint[] := rises_below;
+    equal bigint;
+    equal_or_falls bigint;
+BEGIN
+    words := array(
+        SELECT coalesce(p.place, 0)
+        FROM unnest(words) WITH ORDINALITY w (word, place)
+        LEFT JOIN (SELECT DISTINCT * FROM unnest(piece, first_places)) p (word, place) USING (word)
+        ORDER BY w.place);
+    FOR before IN 0..m - 1 BY 62 LOOP
+        highest := least(62, m - before) - 1;
+        places := array_fill(0::bigint, ARRAY[m + 1], ARRAY[0]);
+        FOR i IN 0..highest LOOP
+            place := first_places[before + i + 1];
+            places[place] := places[place] | (1::bigint << i);
+        END LOOP;
+        down_rises := ones;
+        down_falls := 0;
+        FOR j IN 1..cardinality(words) LOOP
+            equal := places[words[j]];
+            equal_or_falls := equal | down_falls;
+            equal := equal | falls_below[j];
+            equal := (((equal & down_rises) + down_rises) # down_rises) | equal;
+            rises := down_falls | (~(equal | down_rises) & ones);
+            falls := down_rises & equal;
+            equal := (falls << 1) | falls_below[j];
+            down_falls := (rises << 1) | rises_below[j];
+            rises_below[j] := (rises >> highest) & 1;
+            falls_below[j] := (falls >> highest) & 1;
+            down_rises := (equal | ~(equal_or_falls | down_falls)) & ones;
+            down_falls := down_falls & equal_or_falls;
+            IF before + 62 >= m THEN
+                cost := cost + rises_below[j] - falls_below[j];
+                IF cost < edits THEN
+                    edits := cost;
+                    last := j;
+                    EXIT WHEN edits = 1;  -- a run without edits is found before
+                END IF;
+            END IF;
+        END LOOP;
+    END LOOP;
+END $$;
+
+-- The words before the best run of a document for a piece that ends at a word with these edits, and the bounds of the runs
+-- that differ, four numbers each: in the piece, and in its place.
 -- A cost is the edits in its high half, minus the start of the run in its low half, so of equals the latest start wins.
 CREATE OR REPLACE FUNCTION textsim._align_piece(
-    piece integer[], document integer[], low integer, high integer, INOUT edits integer, OUT first integer,
-    OUT last integer, OUT runs integer[])
+    piece integer[], document integer[], edits integer, last integer, OUT first integer, OUT runs integer[])
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     edit CONSTANT bigint := 4294967296;
     m integer := cardinality(piece);
+    -- At each word of the piece, low to high words more of the document have been read.
+    low integer := last - m - edits;
+    high integer := last - m + edits;
     width integer := high - low + 3;  -- no path enters the first and the last column
     costs bigint[] := array_fill(1000000 * edit, ARRAY[(m + 1) * width], ARRAY[0]);
     at integer;  -- the place in costs
@@ -99,20 +165,10 @@ BEGIN
                 costs[at - width + 1] + edit, costs[at - 1] + edit);
         END LOOP;
     END LOOP;
-    at := m * width - m - low + 1;
-    FOR j IN greatest(m + low, 1)..least(m + high, cardinality(document)) LOOP
-        IF -(-costs[at + j] >> 32) < edits THEN
-            edits := -(-costs[at + j] >> 32);
-            first := -costs[at + j] & (edit - 1);
-            last := j;
-        END IF;
-    END LOOP;
-    IF last IS NULL THEN
-        RETURN;
-    END IF;
-    runs := '{}';
     i := m;
     j := last;
+    first := -costs[i * width + j - i - low + 1] & (edit - 1);
+    runs := '{}';
     end_in_piece := i;
     end_in_document := j;
     WHILE i > 0 LOOP
@@ -139,18 +195,20 @@ BEGIN
     END IF;
 END $$;
 
--- The place of a piece in a document, as _align_piece() returns it; NULL if less than 70 % of the piece stands there.
--- An edit destroys at most two of the m - 1 pairs of neighbouring words of a piece, and shifts those that follow by at most
--- one word. So at most e edits leave m - 1 - 2e pairs or more, whose shifts differ by at most e. Only such parts of the
--- document are aligned. Jokinen and Ukkonen, Two algorithms for approximate string matching in static texts, MFCS 1991.
+-- The place of a piece in a document: its edits, the words before it and up to its end, and the runs that differ, as
+-- _align_piece() returns them; NULL if less than 70 % of the piece stands there.
+-- An edit destroys at most two of the m - 1 pairs of neighbouring words of a piece. So at most e edits leave m - 1 - 2e pairs
+-- or more in a run, which has at most m + e words. Only runs of so many words with so many pairs are compared: a pair of the
+-- document counts in those that begin up to its place, if they have fewer of it before than the piece has. Jokinen and
+-- Ukkonen, Two algorithms for approximate string matching in static texts, MFCS 1991.
 CREATE OR REPLACE FUNCTION textsim._place_of(
     piece integer[], document integer[], OUT edits integer, OUT first integer, OUT last integer, OUT runs integer[])
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     m integer := cardinality(piece);
     most integer := 3 * m / 10;
-    near record;
-    aligned record;
+    part int4range;
+    best record;
 BEGIN
     SELECT 0, p.place - 1, p.place - 1 + m, '{}'::integer[] INTO edits, first, last, runs
     FROM (SELECT document[:] AS words OFFSET 0) d  -- a slice of the argument would copy it all
@@ -159,32 +217,35 @@ BEGIN
     IF edits IS NOT NULL OR (most > 0) IS NOT TRUE THEN
         RETURN;
     END IF;
-    FOR near IN
-        SELECT min(s.shift) - most AS low, max(s.shift) + most AS high
+    FOR part IN
+        SELECT unnest(range_agg(int4range(greatest(r.first, 1), least(r.next + m + most - 1, cardinality(document) + 1))))
         FROM (
-            SELECT w.shift, count(*) FILTER (WHERE w.is_apart) OVER (ORDER BY w.shift) AS number
+            SELECT b.first, lead(b.first) OVER (ORDER BY b.first) AS next,
+                sum(sum(b.pairs)) OVER (ORDER BY b.first) AS pairs
             FROM (
-                SELECT g.shift, g.shift - lag(g.shift) OVER (ORDER BY g.shift) > 2 * most AS is_apart
-                FROM (
-                    SELECT (d.place - p.place)::integer AS shift, sum(count(*)) OVER (
-                        ORDER BY d.place - p.place RANGE BETWEEN most PRECEDING AND CURRENT ROW) AS pairs
-                    FROM unnest(document, document[2:]) WITH ORDINALITY d (word, next, place)
-                    JOIN unnest(piece, piece[2:]) WITH ORDINALITY p (word, next, place) USING (word, next)
-                    GROUP BY d.place - p.place
-                ) g
-                WHERE g.pairs >= m - 1 - 2 * most
-            ) w
-        ) s
-        GROUP BY s.number ORDER BY 1
+                SELECT d.place, lag(d.place, p.number) OVER (PARTITION BY d.word, d.next ORDER BY d.place) AS earlier
+                FROM unnest(document, document[2:]) WITH ORDINALITY d (word, next, place)
+                JOIN (
+                    SELECT w.word, w.next, count(*)::integer
+                    FROM unnest(piece, piece[2:]) w (word, next) GROUP BY w.word, w.next
+                ) p (word, next, number) USING (word, next)
+            ) d
+            CROSS JOIN LATERAL (VALUES
+                (greatest(d.place - m - most + 2, d.earlier + 1)::integer, 1), (d.place::integer + 1, -1)) b (first, pairs)
+            GROUP BY b.first
+        ) r
+        WHERE r.pairs >= m - 1 - 2 * most AND r.next > 1
     LOOP
-        aligned := textsim._align_piece(piece, document, near.low, near.high, coalesce(edits, most + 1));
-        IF aligned.last IS NOT NULL THEN
-            edits := aligned.edits;
-            first := aligned.first;
-            last := aligned.last;
-            runs := aligned.runs;
+        best := textsim._fewest_edits(piece, document[lower(part):upper(part) - 1], coalesce(edits, most + 1));
+        IF best.last IS NOT NULL THEN
+            edits := best.edits;
+            last := lower(part) - 1 + best.last;
+            EXIT WHEN edits = 1;
         END IF;
     END LOOP;
+    IF edits IS NOT NULL THEN
+        SELECT a.first, a.runs INTO first, runs FROM textsim._align_piece(piece, document, edits, last) a;
+    END IF;
 END $$;
 
 -- The words of a document between two of its places, as a normal form.

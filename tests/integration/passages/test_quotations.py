@@ -86,7 +86,7 @@ def without_kinds(quotation: Quotation) -> tuple[Any, ...]:
 def altered(rng: random.Random, words: Sequence[str]) -> str:
     """Return a part of a text with some changes."""
     start = rng.randrange(len(words))
-    quoted = list(words[start : start + rng.choice((4, 6, 12, 25, 60))])
+    quoted = list(words[start : start + rng.choice((4, 6, 12, 25, 60, 150))])
     for _ in range(rng.choice((0, 0, 1, 1, 2, 4, 8))):
         place = rng.randrange(len(quoted) + 1)
         cut = rng.choice((0, 0, 1, 1, 1, 5))
