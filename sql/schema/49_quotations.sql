@@ -207,7 +207,7 @@ LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp A
 DECLARE
     m integer := cardinality(piece);
     most integer := 3 * m / 10;
-    part int4range;
+    part record;
     best record;
 BEGIN
     SELECT 0, p.place - 1, p.place - 1 + m, '{}'::integer[] INTO edits, first, last, runs
@@ -218,28 +218,36 @@ BEGIN
         RETURN;
     END IF;
     FOR part IN
-        SELECT unnest(range_agg(int4range(greatest(r.first, 1), least(r.next + m + most - 1, cardinality(document) + 1))))
+        SELECT greatest(min(s.first), 1) AS first, least(max(s.next) + m + most - 2, cardinality(document)) AS last
         FROM (
-            SELECT b.first, lead(b.first) OVER (ORDER BY b.first) AS next,
-                sum(sum(b.pairs)) OVER (ORDER BY b.first) AS pairs
+            SELECT w.first, w.next, count(*) FILTER (WHERE w.is_apart) OVER (ORDER BY w.first) AS number
             FROM (
-                SELECT d.place, lag(d.place, p.number) OVER (PARTITION BY d.word, d.next ORDER BY d.place) AS earlier
-                FROM unnest(document, document[2:]) WITH ORDINALITY d (word, next, place)
-                JOIN (
-                    SELECT w.word, w.next, count(*)::integer
-                    FROM unnest(piece, piece[2:]) w (word, next) GROUP BY w.word, w.next
-                ) p (word, next, number) USING (word, next)
-            ) d
-            CROSS JOIN LATERAL (VALUES
-                (greatest(d.place - m - most + 2, d.earlier + 1)::integer, 1), (d.place::integer + 1, -1)) b (first, pairs)
-            GROUP BY b.first
-        ) r
-        WHERE r.pairs >= m - 1 - 2 * most AND r.next > 1
+                SELECT r.first, r.next, r.first - lag(r.next) OVER (ORDER BY r.first) >= m + most AS is_apart
+                FROM (
+                    SELECT b.first, lead(b.first) OVER (ORDER BY b.first) AS next,
+                        sum(sum(b.pairs)) OVER (ORDER BY b.first) AS pairs
+                    FROM (
+                        SELECT d.place, lag(d.place, p.number) OVER (PARTITION BY d.word, d.next ORDER BY d.place) AS earlier
+                        FROM unnest(document, document[2:]) WITH ORDINALITY d (word, next, place)
+                        JOIN (
+                            SELECT w.word, w.next, count(*)::integer
+                            FROM unnest(piece, piece[2:]) w (word, next) GROUP BY w.word, w.next
+                        ) p (word, next, number) USING (word, next)
+                    ) d
+                    CROSS JOIN LATERAL (VALUES
+                        (greatest(d.place - m - most + 2, d.earlier + 1)::integer, 1), (d.place::integer + 1, -1)
+                    ) b (first, pairs)
+                    GROUP BY b.first
+                ) r
+                WHERE r.pairs >= m - 1 - 2 * most AND r.next > 1
+            ) w
+        ) s
+        GROUP BY s.number ORDER BY 1
     LOOP
-        best := textsim._fewest_edits(piece, document[lower(part):upper(part) - 1], coalesce(edits, most + 1));
+        best := textsim._fewest_edits(piece, document[part.first:part.last], coalesce(edits, most + 1));
         IF best.last IS NOT NULL THEN
             edits := best.edits;
-            last := lower(part) - 1 + best.last;
+            last := part.first - 1 + best.last;
             EXIT WHEN edits = 1;
         END IF;
     END LOOP;
