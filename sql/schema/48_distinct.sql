@@ -82,22 +82,23 @@ BEGIN
     kept_by := array(SELECT generate_series(1, cardinality(ranked.keys)));
     least := CASE WHEN guards THEN textsim._unique_from(c) ELSE coalesce(threshold, c.threshold) END;
     ids := ranked.ids;
-    -- In an exact corpus only documents that share enough rows at this threshold are compared.
+    -- In an exact corpus only documents with equal guards that share enough rows at this threshold are compared.
     IF c.bands IS NULL AND least >= c.threshold THEN
         EXECUTE format($query$
             WITH prefix AS MATERIALIZED (
-                SELECT d.id, d.shingle_count, unnest(d.signature[:textsim._count_rows(d.shingle_count, $2)]) AS value
+                SELECT d.id, d.shingle_count, d.guard, unnest(d.signature[:textsim._count_rows(d.shingle_count, $2)]) AS value
                 FROM textsim.%I d WHERE d.id = ANY ($1)
             )
             SELECT array_agg(pair.id)
             FROM (
                 SELECT unnest(ARRAY[x.id, y.id]) AS id
                 FROM prefix x JOIN prefix y ON y.value = x.value AND x.id < y.id
+                WHERE NOT $3 OR x.guard IS NOT DISTINCT FROM y.guard
                 GROUP BY x.id, x.shingle_count, y.id, y.shingle_count
                 HAVING count(*) >= textsim._needed_rows(x.shingle_count, y.shingle_count, $2)
             ) pair
             $query$, 'document_' || c.id)
-        INTO sharing USING ids, least;
+        INTO sharing USING ids, least, guards;
         ids := array(SELECT CASE WHEN u.id = ANY (sharing) THEN u.id END FROM unnest(ids) WITH ORDINALITY u (id, place)
             ORDER BY u.place);
     END IF;
