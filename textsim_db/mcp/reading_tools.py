@@ -89,7 +89,9 @@ class ReadingTools:
         while True:
             matches = self.best(text, count)
             keys = [match.key for match in matches]
-            results = self.corpus.distinct(keys, k, missing="keep")
+            results = [Distinct(key, 1, ()) for key in keys]
+            if len(keys) > 1:
+                results = self.corpus.distinct(keys, k, missing="keep")
             if len(results) == k or len(matches) < count or count >= _MOST_MATCHES:
                 return matches, results
             count *= _MATCHES_PER_RESULT

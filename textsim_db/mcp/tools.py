@@ -72,7 +72,9 @@ class CorpusTools(ReadingTools):
         from textsim_db.compare.match_rule import is_match
 
         corpus = self.corpus
-        matches, reason = self._matches(not_blank(text))
+        candidates, reason = self._matches(not_blank(text))
+        threshold = corpus.config.threshold
+        matches = [each for each in candidates if is_match(each.similarity, threshold)]
         same = [each for each in matches if not each.differs]
         outcome = Outcome.NEW
         if reason is not None:
@@ -83,7 +85,7 @@ class CorpusTools(ReadingTools):
         elif matches:
             outcome = Outcome.SIBLING
         answer = {"outcome": outcome, "matches": self.rows(matches[:10], text)}
-        return self._fitted(answer, text, max_bytes)
+        return self._fitted(answer, text, max_bytes, candidates[:1])
 
     def remember(
         self,
@@ -127,7 +129,8 @@ class CorpusTools(ReadingTools):
         }
         if force and answer.outcome is Outcome.TWIN:
             row["note"] = _EQUAL_WORDS
-        return self._fitted(row, text, max_bytes)
+        near = self.best(text, 2) if answer.outcome is Outcome.NEW else []
+        return self._fitted(row, text, max_bytes, [each for each in near if each.key != key][:1])
 
     def judge(
         self,
@@ -166,20 +169,22 @@ class CorpusTools(ReadingTools):
             answer["note"] = "the words stay on disk until the next textsim rebuild"
         return fitted(answer, "", 4_000)
 
-    def _fitted(self, answer: JsonObject, text: str, most: int) -> str:
-        """Return the outcome of a write, with the nearest text of a new one, and advice about a twin."""
+    def _fitted(self, answer: JsonObject, text: str, most: int, others: list[Match]) -> str:
+        """Return the outcome of a write, with the nearest text of a new one, and advice about a twin.
+
+        others: the nearest document of a new text, if one is found.
+        """
         differing = [any(row.get("differs", {}).values()) for row in answer["matches"]]
         if answer["outcome"] is Outcome.TWIN and any(differing) and not answer.get("note"):
             answer["otherwise"] = _OTHERWISE
         if answer["outcome"] is not Outcome.NEW:
             return fitted(answer, "matches", most)
         least = _NEAREST_SHARE * self.corpus.config.threshold
-        others = [each for each in self.best(text, 2) if each.key != answer.get("key")]
-        near = self.rows([each for each in others[:1] if each.similarity >= least], text, least)
+        near = self.rows([each for each in others if each.similarity >= least], text, least)
         return fitted({**answer, "nearest": near} if near else answer, "nearest", most)
 
     def _matches(self, text: str) -> tuple[list[Match], str | None]:
-        """Return the matches of a text, and why it was rejected; None: it was not."""
+        """Return what matches_and_rejection() of a search does."""
         part = self.corpus._part(self.scope)
         return self.corpus._current.compute(search.matches_and_rejection, text, part)
 

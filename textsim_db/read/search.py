@@ -67,6 +67,8 @@ The server takes twice as long for a round as the client, and a connection uses 
 """
 
 
+_NEAREST = 10
+"""The documents that are sought before a write; if all of them match, all matches are sought."""
 _REJECTED = "rejected"
 """The key of a rejected document begins so."""
 
@@ -97,10 +99,19 @@ def query(store: Store, text: str, criterion: Criterion) -> list[Match]:
 def matches_and_rejection(
     store: Store, text: str, part: int | None
 ) -> tuple[list[Match], str | None]:
-    """Return the matches of a text, and why a document that would be its twin was rejected."""
+    """Return the matches of a text, and why a document that would be its twin was rejected.
+
+    In an exact corpus one search finds the nearest documents, too. They follow the matches, if few match.
+    """
     config = store.corpus.config
     criterion = Criterion(JACCARD, config.threshold, part=part, finds_rejected=True)
-    matches = query(store, text, criterion)
+    matches = list[Match]()
+    if config.is_exact:
+        matches = nearest(store, text, _NEAREST, None, part, finds_rejected=True)
+    if not config.is_exact or (
+        len(matches) == _NEAREST and is_match(matches[-1].similarity, config.threshold)
+    ):
+        matches = query(store, text, criterion)
     keys = [match.key for match in matches if match.key.startswith(_REJECTED)]
     reasons = dict(store.read(statements.REJECTIONS, [keys])) if keys else {}
     for match in matches:
@@ -111,7 +122,12 @@ def matches_and_rejection(
 
 
 def nearest(
-    store: Store, text: str, count: int, language: str | None, part: int | None
+    store: Store,
+    text: str,
+    count: int,
+    language: str | None,
+    part: int | None,
+    finds_rejected: bool = False,
 ) -> list[Match]:
     """Return the documents that are most similar to a text, best first."""
     any_similarity = Criterion(JACCARD, 1e-9, language, part)
@@ -127,6 +143,7 @@ def nearest(
         int(sketches.shingle_counts[0]),
         language,
         part,
+        finds_rejected,
         count,
     ]
     rows = store.read(statements.NEAREST_CANDIDATES, limits, binary=True, prepare=True)

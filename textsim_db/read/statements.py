@@ -121,7 +121,8 @@ COMPARES_ALL: Final[LiteralString] = "SELECT textsim._compares_all({id}, textsim
 NEAREST_CANDIDATES: Final[LiteralString] = f"""
 /* textsim-db: documents of corpus {{id}} that may be nearest */
 SELECT {TO_COMPARE}
-FROM textsim._candidates_{{id}}(%s, %s, NULL, NULL, %s, %s, NULL, NULL, most => %s) k
+FROM textsim._candidates_{{id}}(
+    %s, %s, NULL, NULL, %s, %s, NULL, NULL, with_rejected => %s, most => %s) k
 JOIN {{document}} d ON d.key = k.key
 """
 
