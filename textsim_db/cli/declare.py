@@ -74,7 +74,6 @@ _SPECIAL: dict[str, dict[str, Any]] = {
     "metrics_port": {"parser": options.port},
     "output": {"flags": ("--output", "-o")},
     "port": {"parser": options.port},
-    "quiet": {"flags": ("--quiet", "-q")},
     "scope_columns": {"flags": ("--scope",)},
     "separator": {"parser": options.separator},
     "yes": {"flags": ("--yes", "-y")},

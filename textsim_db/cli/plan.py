@@ -39,7 +39,6 @@ def plan(
     settings: options.PartialSettings,
     documents: int = 1_000_000,
     words: float = 200,
-    background: float = 0.05,
     sample: int = 1000,
     seed: int | None = None,
     scope: str | None = None,
@@ -68,8 +67,6 @@ def plan(
         corpus: Measure this corpus. Default: compute, for a corpus to come.
         documents: Without a corpus: the expected number of documents.
         words: Without a corpus: words of a document.
-        background: Without a corpus: the similarity of unrelated documents. It is near 0 with shingles
-            of several words, 0.1 and more with single words.
         sample: With a corpus: compare this many documents with all documents.
         seed: With a corpus: seed of the sample. Default: a random seed.
         scope: Search the documents of this scope only. A scoped corpus requires it.
@@ -93,7 +90,7 @@ def plan(
     if characters is not None:
         raise options.misused("--characters", "only for --edits")
     if corpus is None:
-        result = _plan_corpus_to_come(settings, words, documents, background)
+        result = _plan_corpus_to_come(settings, words, documents)
     else:
         chosen = {"sample": sample, "seed": seed, "scope": scope}
         result = _plan_existing_corpus(corpus, settings, chosen, database_url)
@@ -142,12 +139,10 @@ class _Plan(NamedTuple):
     """The measurement of an existing corpus."""
 
 
-def _plan_corpus_to_come(
-    settings: options.PartialSettings, words: float, documents: int, background: float
-) -> _Plan:
+def _plan_corpus_to_come(settings: options.PartialSettings, words: float, documents: int) -> _Plan:
     from textsim_db.sketch import plan_options
 
-    choices = plan_options.plan(**settings, words=words, documents=documents, background=background)
+    choices = plan_options.plan(**settings, words=words, documents=documents)
     best = next(option for option in choices if option.chosen)
     threshold = settings.get("threshold", DEFAULTS.threshold)
     chosen = {name: settings[name] for name in _CHOOSING if name in settings}
