@@ -69,7 +69,6 @@ _SPECIAL: dict[str, dict[str, Any]] = {
     "form": {"flags": ("--format",), "callback": form_given},
     "glob": {"parser": options.pattern},
     "http": {"parser": options.port},
-    "k": {"flags": ("--k", "-k")},
     "key_columns": {"flags": ("--key",)},
     "metrics_port": {"parser": options.port},
     "output": {"flags": ("--output", "-o")},

@@ -44,7 +44,6 @@ def plan(
     scope: str | None = None,
     edits: int | None = None,
     characters: int | None = None,
-    all_: bool = False,
     plot: str | None = None,
     form: output.Format = output.Format.TABLE,
     database_url: str | None = None,
@@ -60,8 +59,9 @@ def plan(
     similarity of texts with this many edits, for texts of several lengths. An exact corpus with this
     threshold finds all of them. A text that repeats itself counts as a shorter one.
 
-    JSON lines and CSV hold every banding. The probabilities follow a formula. If the formula gives 20 to
-    60 %, up to 1.3 percentage points fewer pairs are found.
+    The table has the bandings near the chosen banding; JSON lines and CSV have every banding. The
+    probabilities follow a formula. If the formula gives 20 to 60 %, up to 1.3 percentage points fewer
+    pairs are found.
 
     Args:
         corpus: Measure this corpus. Default: compute, for a corpus to come.
@@ -72,7 +72,6 @@ def plan(
         scope: Search the documents of this scope only. A scoped corpus requires it.
         edits: Without a corpus: choose the threshold that finds every text with this many edits.
         characters: With --edits: the characters of the shortest text. Default: 20.
-        all: Show every banding, not only those near the chosen banding.
         plot: Draw the S-curve to a file ending in .svg or .png.
 
     Examples:
@@ -98,7 +97,7 @@ def plan(
         _draw_curves(plot, result)
     if result.report is not None:
         _write_report(result.report, result.banding, form)
-    _write_options(result.choices, result.threshold, all_, form)
+    _write_options(result.choices, result.threshold, form)
     if form is output.Format.TABLE and result.banding is None:
         output.console().print(f"exact: every pair at {result.exact_from:g} or more is found")
     if result.missed is not None:
@@ -191,10 +190,8 @@ def _near(choices: list[Option]) -> list[Option]:
     return [exact, *bandings[max(0, place - _BANDINGS_AROUND) : place + _BANDINGS_AROUND + 1]]
 
 
-def _write_options(
-    choices: list[Option], threshold: float, every: bool, form: output.Format
-) -> None:
-    if form is output.Format.TABLE and not every:
+def _write_options(choices: list[Option], threshold: float, form: output.Format) -> None:
+    if form is output.Format.TABLE:
         choices = _near(choices)
     similarities = sorted({0.3, 0.5, 0.7, 0.9, threshold})
     columns = ["bands", "rows", *(f"found at {s:g}" for s in similarities)]
