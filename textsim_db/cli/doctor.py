@@ -238,12 +238,14 @@ def _schema_findings(
 
     from textsim_db.db import schema
 
+    if address.is_embedded and schema.current(connection) is None:
+        yield note("the schema textsim is not installed", "nothing: the next command installs it")
+        return
     try:
         schema.check_installed(engine)
     except SchemaError as error:
         fact, _, remedy = str(error).rpartition("; ")
-        # The next command installs or upgrades the schema of the embedded server.
-        yield Finding(Level.NOTE if address.is_embedded else Level.FAULT, fact, remedy)
+        yield fault(fact, remedy)
         return
     revision = schema.current(connection)
     yield ok(f"schema textsim at revision {revision}, which serves this version")
