@@ -198,9 +198,9 @@ END $$;
 -- The place of a piece in a document: its edits, the words before it and up to its end, and the runs that differ, as
 -- _align_piece() returns them; NULL if less than 70 % of the piece stands there.
 -- An edit destroys at most two of the m - 1 pairs of neighbouring words of a piece. So at most e edits leave m - 1 - 2e pairs
--- or more in a run, which has at most m + e words. Only runs of so many words with so many pairs are compared: a pair of the
--- document counts in those that begin up to its place, if they have fewer of it before than the piece has. Jokinen and
--- Ukkonen, Two algorithms for approximate string matching in static texts, MFCS 1991.
+-- or more in a run, which has at most m + e words. So only runs of m + e words with that many pairs are compared. In a run
+-- a pair counts at most as often as the piece has it. Jokinen and Ukkonen, Two algorithms for approximate string matching in
+-- static texts, MFCS 1991.
 CREATE OR REPLACE FUNCTION textsim._place_of(
     piece integer[], document integer[], OUT edits integer, OUT first integer, OUT last integer, OUT runs integer[])
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -151,6 +151,31 @@ def test_a_search_returns_no_copies(db: ts.Database, recall: float) -> None:
     asyncio.run(main())
 
 
+def test_a_twin_is_found_below_many_siblings(db: ts.Database) -> None:
+    corpus = db.create_corpus(
+        "c",
+        shingle="char:5",
+        threshold=0.5,
+        recall=1,
+        is_unique=True,
+        unique_from=0.6,
+        guards="numbers",
+    )
+    fact = "The night train {} leaves the harbour station at {}"
+    corpus.add_many(
+        [(f"sibling {number}", fact.format(number, "dawn")) for number in range(10, 22)]
+    )
+    corpus.add("twin", fact.format(99, "midnight today"))
+
+    async def main() -> None:
+        async with calling(tool_server(corpus)) as call:
+            answer = await call("check_before_write", text=fact.format(99, "dawn"))
+            assert answer["outcome"] == "twin"
+            assert "twin" not in [match["key"] for match in answer["matches"]]
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("guards", ["numbers,negations", "content"])
 def test_a_new_fact_names_the_fact_that_it_may_replace(db: ts.Database, guards: str) -> None:
     corpus = db.create_corpus(

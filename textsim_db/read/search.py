@@ -101,7 +101,7 @@ def matches_and_rejection(
 ) -> tuple[list[Match], str | None]:
     """Return the matches of a text, and why a document that would be its twin was rejected.
 
-    In an exact corpus one search finds the nearest documents, too. They follow the matches, if few match.
+    In an exact corpus one search finds the nearest documents, too. If few match, these follow.
     """
     config = store.corpus.config
     criterion = Criterion(JACCARD, config.threshold, part=part, finds_rejected=True)
