@@ -13,6 +13,7 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.connections import Connection
 from textsim_db.results import Quotation
+from textsim_db.text.distinctions import symbols
 from textsim_db.text.tokens import normal_form
 
 SOURCE = (
@@ -240,6 +241,29 @@ def test_signs_beside_a_word_may_be_left_out(
     assert quotation.verdict == "exact"
     assert [(d.quotation, d.document) for d in quotation.differences] == [signs] * bool(signs)
     assert in_sql(connection, text, "a", original=source) == as_in_sql(quotation)
+
+
+def test_signs_beside_other_characters_are_equal_in_sql(
+    db: ts.Database, connection: Connection, seed: int
+) -> None:
+    """SQL's classes of characters know only ASCII."""
+    db.create_corpus("c")
+    rng = random.Random(seed)
+    characters = [
+        *"ab5 c++#%-.,:!()'\n",
+        *"\u2026\u2014\u201c\u201d\u3002\u00a0\u2009\u2028\u00e9\u65e5\u20ac",
+    ]
+    texts = ["\u201cC++\u201d", "C++\u2014", "\u201c+ 5", "A-\u00a0b", "\u00a0- b"]
+    texts += ["".join(rng.choices(characters, k=rng.randrange(1, 9))) for _ in range(500)]
+    query = """
+        SELECT array_to_string((textsim._signs_of(c, t)).signs, ' ')
+        FROM textsim.corpus c CROSS JOIN unnest(%s::text[]) WITH ORDINALITY u (t, n) ORDER BY n
+    """
+    in_sql = [signs for (signs,) in connection.execute(query, [texts])]
+    assert dict(zip(texts, in_sql, strict=True)) == {
+        each: " ".join(symbols(each)) for each in texts
+    }
+    assert in_sql[:5] == ["", "", "+", "-", ""]
 
 
 def test_what_an_ellipsis_leaves_out_is_shown() -> None:
