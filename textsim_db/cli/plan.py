@@ -59,7 +59,9 @@ def plan(
 
     An edit replaces, inserts or removes a character of a normal form. With --edits it prints the lowest
     similarity of texts with this many edits, for texts of several lengths. An exact corpus with this
-    threshold finds all of them. A text that repeats itself counts as a shorter one.
+    threshold finds all of them. A text that repeats itself counts as a shorter one. A change between a
+    character of a script without spaces, such as Chinese, and a letter of another one is up to three
+    edits, because spaces stand around the letter.
 
     JSON lines and CSV hold every banding. The probabilities follow a formula. If the formula gives 20 to
     60 %, up to 1.3 percentage points fewer pairs are found.
