@@ -215,11 +215,15 @@ def quotations(
         write(("verdict", "key", "share", "text", "differences"), rows, form)
     named = (f"{counts[name]:,} {name}" for name in ("exact", "pieces", "altered", "absent"))
     summary = f"{count(counts.total(), 'quotation')}: {', '.join(named)}"
+    if refusals.count:
+        summary += f"; {refusals.count:,} refused"
     if report is not None:
         _write_page(report, f"quotations of {against}", summary, shown_rows)
     print_message(summary)
     if counts["absent"] and key is None:
         print_message(_ONLY_RUNS.format(corpus.config.passages, corpus.config.shingle.noun))
+    if counts["altered"] or counts["absent"]:
+        note_unknown_scope(corpus, scope)
     refusals.show()
     if refusals.count or counts["altered"] or counts["absent"]:
         raise typer.Exit(1)
