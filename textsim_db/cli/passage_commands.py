@@ -213,6 +213,8 @@ def quotations(
         are_printed = form is not Format.TABLE
         rows = counted("verifying", "quotations", verdicts(), inputs, are_printed)
         write(("verdict", "key", "share", "text", "differences"), rows, form)
+        if counts["altered"] or counts["absent"]:
+            note_unknown_scope(corpus, scope)
     named = (f"{counts[name]:,} {name}" for name in ("exact", "pieces", "altered", "absent"))
     summary = f"{count(counts.total(), 'quotation')}: {', '.join(named)}"
     if refusals.count:
@@ -222,8 +224,6 @@ def quotations(
     print_message(summary)
     if counts["absent"] and key is None:
         print_message(_ONLY_RUNS.format(corpus.config.passages, corpus.config.shingle.noun))
-    if counts["altered"] or counts["absent"]:
-        note_unknown_scope(corpus, scope)
     refusals.show()
     if refusals.count or counts["altered"] or counts["absent"]:
         raise typer.Exit(1)
