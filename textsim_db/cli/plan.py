@@ -125,7 +125,8 @@ def _show_edits(edits: int, characters: int, form: output.Format) -> None:
     chosen = next(each for each in choices if each.chosen)
     print_message(
         f"--shingle char:{chosen.n} --threshold {chosen.threshold:g} --recall 1 finds every text with "
-        f"{count(edits, 'edit')}, if one of the two has {chosen.least_shingles} distinct shingles or more"
+        f"{count(edits, 'edit')}, if one of the two has {chosen.least_shingles} distinct shingles or "
+        "more"
     )
 
 

@@ -285,11 +285,11 @@ class TableMethods(CheckedArguments):
         """Remove documents and all that the database keeps of them, their words included.
 
         The documents, their judgements with the notes, the events of their clusters, and the log entries
-        and merged rows with their keys are removed at once, in one transaction. Their words are in the dictionary of the
-        corpus, which a rebuild writes anew; it runs at once, beside readers and writers, or with
-        `later` when rebuild() or forget() is called next. Requests that come while it runs share the
-        next rebuild. Then the tables of judgements, log entries and merged rows are written anew, because
-        a removed row leaves its bytes in the file of its table.
+        and merged rows with their keys are removed at once, in one transaction. Their words are in the
+        dictionary of the corpus, which a rebuild writes anew; it runs at once, beside readers and
+        writers, or with `later` when rebuild() or forget() is called next. Requests that come while it
+        runs share the next rebuild. Then the tables of judgements, log entries and merged rows are
+        written anew, because a removed row leaves its bytes in the file of its table.
 
         Args:
             keys: the keys of the documents.
