@@ -142,8 +142,8 @@ def test_a_letter_that_changes_meanwhile(names: dict[str, Any], connection: Conn
 
     async def race() -> list[tuple[Request, int, Any]]:
         posting = asyncio.create_task(post_all(names, [request]))
-        query = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        while not posting.done() and connection.execute(query).fetchone() == (0,):
+        query = "SELECT FROM pg_locks WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))"
+        while not posting.done() and not connection.execute(query).fetchall():
             await asyncio.sleep(0.01)
         connection.execute("COMMIT")
         return await posting
