@@ -243,17 +243,23 @@ def test_clusters_of_another_linkage_keep_their_ids(server: Server, release: Rel
 
 @each_release
 def test_an_upgrade_deadlocks_no_other_transaction(server: Server, release: Release) -> None:
-    """One transaction reads a document before its corpus; another one reads a view."""
-    with server.database(UTF8) as url, psycopg.connect(url) as user:
+    """One transaction reads a document before its corpus; another one reads a view.
+
+    The upgrade gives way after 300 ms. On a busy machine that may take over a second, the default of
+    deadlock_timeout, so the others have a longer one.
+    """
+    patient = "deadlock_timeout=20s"
+    with server.database(UTF8) as url, psycopg.connect(with_option(url, patient)) as user:
         release.call("textsim_db", "install", url)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(STORED)
         user.execute("SELECT FROM textsim.document_1")
         with pytest.raises(ts.TextsimError, match="lock timeout"):
             ts.install(with_option(url, "lock_timeout=200ms"))
-        with ThreadPoolExecutor() as threads, psycopg.connect(url, autocommit=True) as reader:
+        reading = psycopg.connect(with_option(url, patient), autocommit=True)
+        with ThreadPoolExecutor() as threads, reading as reader:
             upgrade = threads.submit(ts.install, url)
-            ends_at = time.monotonic() + 1.5  # longer than deadlock_timeout
+            ends_at = time.monotonic() + 1.5  # longer than the deadlock_timeout of the upgrade
             while not upgrade.done():
                 reader.execute("SELECT FROM textsim.sources")
                 if time.monotonic() > ends_at:
