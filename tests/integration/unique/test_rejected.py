@@ -5,11 +5,9 @@ from __future__ import annotations
 import inspect
 import math
 import random
-import threading
 from datetime import timedelta
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg import errors as pg
 
@@ -20,7 +18,6 @@ from tests.support.connections import Connection
 from tests.support.expiry import table_of
 from tests.support.readers import NO_READERS, draws, functions, python_rows, sql_rows
 from tests.support.unique_ways import BATCHES, CALLS
-from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
 from textsim_db.results import Outcome, Rejected
 
 TEXT = "win a new phone today just click on the link below and follow our page for more"
@@ -196,45 +193,6 @@ def test_a_document_that_does_not_count_cannot_be_rejected(posts: ts.Corpus) -> 
     for key in ("1", "rejected: 1", "2"):
         with pytest.raises(ts.DocumentNotFound, match=key):
             posts.reject(key, "spam")
-
-
-@pytest.mark.parametrize("in_python", [True, False])
-def test_a_writer_that_waits_for_the_rejection_obeys_it(
-    db: ts.Database, connection: Connection, database_url: str, in_python: bool
-) -> None:
-    posts = db.create_corpus("posts", threshold=0.6, recall=1, is_unique=True)
-    posts.add("1", TEXT)
-    outcomes: list[str] = []
-
-    def write() -> None:
-        if in_python:
-            outcomes.append(posts.add_unique("2", NEAR).outcome)
-        else:
-            statement = "SELECT outcome FROM textsim.add_unique('posts', '2', %s)"
-            with db.engine.connect() as other:
-                outcomes.append(other.exec_driver_sql(statement, (NEAR,)).scalar_one())
-
-    with psycopg.connect(database_url) as client:
-        client.execute("SELECT textsim.reject('posts', '1', 'spam')")
-        thread = threading.Thread(target=write)
-        thread.start()
-        wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
-    thread.join()
-    assert outcomes == ["rejected"]
-
-
-def test_a_corpus_that_becomes_not_unique_waits_for_rejections(
-    db: ts.Database, connection: Connection, database_url: str
-) -> None:
-    posts = db.create_corpus("posts", threshold=0.6, recall=1, is_unique=True)
-    posts.add("1", TEXT)
-    thread = threading.Thread(target=posts.rebuild, kwargs={"is_unique": False})
-    with psycopg.connect(database_url) as client:
-        client.execute("SELECT textsim.reject('posts', '1', 'spam')")
-        thread.start()
-        wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
-    thread.join()
-    assert (posts.rejected(), posts.config.is_unique, posts.check()) == ([], False, [])
 
 
 def test_the_commands(textsim: Textsim, db: ts.Database) -> None:
