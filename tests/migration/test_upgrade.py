@@ -185,6 +185,7 @@ def test_default_privileges_take_no_function_from_a_role(server: Server, release
         assert keys == [("1",)]
 
 
+@pytest.mark.more
 @each_release
 def test_clusters_of_another_linkage_keep_their_ids(server: Server, release: Release) -> None:
     """The next update groups them anew, and logs each change; the upgrade changes no cluster."""
@@ -241,6 +242,7 @@ def test_clusters_of_another_linkage_keep_their_ids(server: Server, release: Rel
         assert connection.execute(of_corpora).fetchall() == []
 
 
+@pytest.mark.more
 @each_release
 def test_an_upgrade_deadlocks_no_other_transaction(server: Server, release: Release) -> None:
     """One transaction reads a document before its corpus; another one reads a view.
@@ -314,6 +316,7 @@ def test_the_steps_of_a_release_stay_as_they_are(release: Release) -> None:
         assert file.read_bytes() == (ROOT / "sql" / "upgrade" / file.name).read_bytes()
 
 
+@pytest.mark.more
 @each_release
 def test_characters_keep_their_forms_without_word_ids(server: Server, release: Release) -> None:
     """The step composes them; triggers, nodes and the log see no change, and no word is left."""

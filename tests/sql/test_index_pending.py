@@ -231,7 +231,8 @@ def test_searches_warn_until_a_table_is_indexed(connection: Connection) -> None:
     assert notices == []
 
 
-@pytest.mark.parametrize("mode", ["queue", "inline"])
+@pytest.mark.sampled
+@in_both_modes
 @pytest.mark.parametrize(
     "fault",
     [
