@@ -180,7 +180,7 @@ def answers(stage: Stage, role: str) -> dict[str, str]:
             rows: list[str] = []
             connection.autocommit = statement.startswith("CALL")
             try:
-                connection.execute(b"SET statement_timeout = '20s'")
+                connection.execute(b"SET statement_timeout = '60s'")
                 cursor = connection.execute(statement.encode())
                 # The catalog has its rows in another order after other statements.
                 rows = sorted(map(repr, cursor.fetchall() if cursor.description else []))

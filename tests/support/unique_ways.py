@@ -1,4 +1,4 @@
-"""Every way to write one document to a unique corpus, and what comes of it."""
+"""Every way to write one document to a unique corpus, and its result."""
 
 from __future__ import annotations
 
