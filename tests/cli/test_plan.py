@@ -38,6 +38,7 @@ def test_bands_that_find_little_are_said(textsim: Textsim, db: ts.Database) -> N
         assert textsim("corpus", "create", f"c{len(settings)}{settings}", *settings).stderr == ""
 
 
+@pytest.mark.more
 def test_passages_are_counted(textsim: Textsim, db: ts.Database, connection: Connection) -> None:
     (row, *_) = textsim("plan", "--passages", "13", "--format", "jsonl").stdout.splitlines()
     assert json.loads(row)["fingerprints/document"] == 43

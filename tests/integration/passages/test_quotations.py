@@ -133,7 +133,9 @@ def test_memory_corpus_and_sql_agree(
     for key, text in list(texts.items())[30:]:
         connection.execute("SELECT textsim.add('c', %s, %s)", (key, text))  # words without ids
     found = dict.fromkeys(("exact", "pieces", "altered", "absent"), 0)
-    for _ in range(600):
+    for number in range(2000):
+        if number >= 100 and min(found.values()) > 0:
+            break
         key, other = rng.choice(list(texts)), rng.choice(list(texts))
         text = altered(rng, texts[other if rng.random() < 0.1 else key].split() or ["x"])
         least = rng.choice((1, 2, 4))
@@ -318,7 +320,9 @@ def test_the_best_document_of_a_corpus(db: ts.Database, connection: Connection, 
     corpus.add_many(texts.items())
     corpus.add_many([("e1", texts["d01"]), ("e2", SOURCE)])
     found = dict.fromkeys(("exact", "pieces", "altered", "absent"), 0)
-    for _ in range(200):
+    for number in range(2000):
+        if number >= 60 and min(found["exact"], found["pieces"], found["altered"]) > 5:
+            break
         words = texts[rng.choice(list(texts))].split()
         start = rng.randrange(len(words) - 5)
         quoted = words[start : start + rng.randrange(6, 20)]
