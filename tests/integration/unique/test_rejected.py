@@ -269,6 +269,26 @@ def test_a_writer_that_waits_for_the_rejection_obeys_it(
     assert outcomes == ["rejected"]
 
 
+def test_a_rejection_is_repeated_after_a_conflict(
+    db: ts.Database, connection: Connection, database_url: str
+) -> None:
+    posts = db.create_corpus("posts", threshold=0.6, recall=1, is_unique=True)
+    posts.add("1", TEXT)
+    keys: list[str] = []
+    thread = threading.Thread(target=lambda: keys.append(posts.reject("1", "spam")))
+    with psycopg.connect(database_url) as client:
+        client.execute("SET deadlock_timeout = '1min'")  # so that the rejection is cancelled
+        statement = f"SELECT FROM {table_of(connection, posts)} WHERE key = '1' FOR UPDATE"
+        client.execute(statement.encode())
+        thread.start()
+        wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
+        statement = "SELECT outcome FROM textsim.add_unique('posts', '2', %s)"
+        assert client.execute(statement, [NEAR]).fetchone() == ("twin",)
+    thread.join()
+    assert keys == ["rejected: 1"]
+    assert (posts.rejected(), posts.check()) == ([Rejected("rejected: 1", "spam", None)], [])
+
+
 def test_a_corpus_that_becomes_not_unique_waits_for_rejections(
     db: ts.Database, connection: Connection, database_url: str
 ) -> None:
