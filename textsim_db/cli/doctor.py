@@ -164,14 +164,15 @@ def _find_installed() -> Iterator[Finding]:
 
 
 _SERVER: Final[LiteralString] = """
-SELECT current_setting('server_version'), current_setting('server_version_num')::integer / 10000,
-    current_setting('server_encoding'), current_database(), current_user::text,
+SELECT pg_catalog.current_setting('server_version'),
+    pg_catalog.current_setting('server_version_num')::integer / 10000,
+    pg_catalog.current_setting('server_encoding'), pg_catalog.current_database(), current_user::text,
     pg_catalog.pg_is_in_recovery()
 """
 # The schema's owner, and the rights that textsim.grant_reader and textsim.grant_writer give.
 _PROBLEMS: Final[LiteralString] = """
 SELECT c.name, p.problem FROM textsim.corpus c CROSS JOIN LATERAL textsim._corpus_problems(c) p (problem)
-WHERE pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.document_' || c.id), 'SELECT')
+WHERE pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.document_' || c.id::text), 'SELECT')
     AND c.name NOT LIKE 'textsim temporary %'
 ORDER BY c.name, p.problem
 """
@@ -189,7 +190,7 @@ WHERE x.database = pg_catalog.current_database() AND EXISTS (
     SELECT FROM pg_catalog.pg_locks t JOIN pg_catalog.pg_locks l USING (virtualtransaction)
     JOIN pg_catalog.pg_class r ON r.oid = l.relation
     WHERE t.locktype = 'transactionid' AND t.transactionid = x.transaction AND t.pid IS NULL
-        AND r.relnamespace = 'textsim'::pg_catalog.regnamespace)
+        AND r.relnamespace = 'textsim'::pg_catalog.regnamespace::oid)
 ORDER BY x.prepared
 """
 
