@@ -80,8 +80,8 @@ BEGIN
     END IF;
 END $$;
 
--- The attached table to merge; an error if there are several, or if a deleted row takes other rows with it.
-CREATE OR REPLACE FUNCTION textsim._source_to_merge(corpus text, relation regclass, statement text, cascade boolean)
+-- The attached table to merge; an error if there are several, or if a row that merge() deletes takes other rows with it.
+CREATE OR REPLACE FUNCTION textsim._source_to_merge(corpus text, relation regclass, statement text)
 RETURNS textsim.source LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
@@ -96,11 +96,10 @@ BEGIN
     IF cardinality(sources) <> 1 THEN
         RAISE EXCEPTION '% attached tables of corpus "%" are to be merged; expected one', cardinality(sources), c.name
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Name an attached table as relation.';
-    ELSIF referring IS NOT NULL AND cascade IS NOT TRUE
-        AND (lower(statement COLLATE "C") ~ '^[[:space:]]*update[[:space:]]') IS NOT TRUE THEN
+    ELSIF referring IS NOT NULL AND statement IS NULL THEN
         RAISE EXCEPTION 'to delete a row of % changes rows of %, which unmerge does not bring back',
             (sources[1]).relation, referring USING ERRCODE = 'dependent_objects_still_exist',
-            HINT = 'Let those rows refer to the row that is kept first, or pass cascade => true.';
+            HINT = 'Let those rows refer to the row that is kept first, and pass the DELETE as statement.';
     END IF;
     RETURN sources[1];
 END $$;
@@ -246,8 +245,8 @@ END $$;
 
 CREATE OR REPLACE PROCEDURE textsim.merge(
     corpus text, relation regclass DEFAULT NULL, statement text DEFAULT NULL, keep text DEFAULT 'first',
-    threshold double precision DEFAULT NULL, cascade boolean DEFAULT false, INOUT run bigint DEFAULT NULL,
-    INOUT merged bigint DEFAULT 0, INOUT left_alone jsonb DEFAULT '{}')
+    threshold double precision DEFAULT NULL, INOUT run bigint DEFAULT NULL, INOUT merged bigint DEFAULT 0,
+    INOUT left_alone jsonb DEFAULT '{}')
 LANGUAGE plpgsql AS $$
 DECLARE
     source textsim.source;
@@ -255,7 +254,7 @@ DECLARE
     result pg_catalog.record;
 BEGIN
     CALL textsim._check_no_transaction('merge');
-    source := textsim._source_to_merge(corpus, relation, statement, cascade);
+    source := textsim._source_to_merge(corpus, relation, statement);
     FOR batch IN SELECT * FROM textsim._duplicates_to_merge(corpus, source, keep, threshold) LOOP
         SELECT * INTO result FROM textsim._merge_batch(source, batch.keys, batch.kept, statement, threshold,
             pg_catalog.current_setting('search_path'), run);
@@ -265,15 +264,15 @@ BEGIN
         left_alone := pg_catalog.jsonb_concat(left_alone, result.left_alone);
     END LOOP;
 END $$;
-COMMENT ON PROCEDURE textsim.merge(text, regclass, text, text, double precision, boolean, bigint, bigint, jsonb)
+COMMENT ON PROCEDURE textsim.merge(text, regclass, text, text, double precision, bigint, bigint, jsonb)
     IS 'Takes the duplicates out of an attached table, so that one row of each cluster stays, and logs the whole rows in '
     'textsim.merged_row, from which unmerge() brings them back. They are those of duplicates() with keep, threshold and '
     'judgements => true. relation names the table if several are attached. statement deletes or marks a row: $1 is its '
     'key, $2 that of the kept row, $3 the row as jsonb; by default it is deleted. Each row is locked and compared again; '
     'left_alone has the keys of rows that are no duplicates now, or that a constraint or trigger keeps, with the reasons. It commits '
     'after a hundred rows, so call it outside a transaction block, and again after an interruption. Returns the number of '
-    'the run, and how many rows it merged. Raises dependent_objects_still_exist if a foreign key changes rows that refer '
-    'to a deleted row, unless cascade is true.';
+    'the run, and how many rows it merged. Without a statement, raises dependent_objects_still_exist if '
+    'a foreign key changes rows that refer to a deleted row.';
 
 CREATE OR REPLACE FUNCTION textsim.unmerge(
     corpus text, key text DEFAULT NULL, kept text DEFAULT NULL, run bigint DEFAULT NULL, since timestamptz DEFAULT NULL,

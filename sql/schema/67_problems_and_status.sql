@@ -316,7 +316,7 @@ BEGIN
             AND EXISTS (SELECT FROM lock o WHERE o.pid = w.pid AND o.is_of_corpus)
     )
     SELECT format('session %s has waited for %s s for %s', w.pid, round(extract(epoch FROM w.waited)),
-        CASE WHEN 0 = ANY (pg_blocking_pids(w.pid)) THEN 'a prepared transaction, which textsim doctor lists'
+        CASE WHEN 0 = ANY (pg_blocking_pids(w.pid)) THEN 'a prepared transaction, which pg_prepared_xacts lists'
             ELSE 'session ' || array_to_string(pg_blocking_pids(w.pid), ', ') END)
     FROM waiting w ORDER BY w.waitstart;
 END $$;

@@ -1,4 +1,4 @@
--- The parts of tables that must exist. `textsim check` and `textsim doctor` compare the list with the catalog. Functions and
+-- The parts of tables that must exist. `textsim check` compares the list with the catalog. Functions and
 -- views are not among them: a call of a missing one fails, and `textsim db install` makes them anew. This file comes last.
 
 -- The revisions whose clients this schema serves. Each step adds its own. A step that older clients cannot work with

@@ -59,8 +59,7 @@ def test_a_misspelt_scope_is_named_after_an_empty_result(
     scoped("index", "letters", "notes.jsonl", "--scope", "user", status=1)
     text = NEWS["a"]
     commands = [("pairs", "notes"), ("clusters", "notes"), ("clusters", "notes", "--inspect")]
-    commands += [("query", "notes", text), ("nearest", "letters", text)]
-    commands += [("passages", "letters", text)]
+    commands += [("query", "notes", text), ("passages", "letters", text)]
     commands += [("contamination", "news.jsonl", "--against", "letters")]
     commands += [("stats", "notes"), ("plan", "notes")]
     Path("news.jsonl").write_text(json.dumps({"id": "q", "text": text}))

@@ -65,7 +65,9 @@ def test_no_or_another_schema(textsim: Textsim, examine: Examine, connection: Co
     assert "install a newer version of textsim-db" in _facts(found, "reachable", "fault")
     connection.execute("DROP SCHEMA textsim CASCADE")
     found = examine(status=1)
-    assert "has no schema textsim | textsim db install" in _facts(found, "reachable", "fault")
+    assert "has no schema textsim | to install it, run: textsim db install" in _facts(
+        found, "reachable", "fault"
+    )
 
 
 def test_the_rights_of_a_role(
@@ -75,7 +77,7 @@ def test_the_rights_of_a_role(
         address = as_role(database_url, role)
         found = examine("--database-url", address, status=1)
         assert f'role "{role}" has no right' in _facts(found, "reachable", "fault")
-        assert f"grant_reader('{role}')" in _facts(found, "reachable", "fault")
+        assert "call textsim.grant_reader" in _facts(found, "reachable", "fault")
         connection.execute(f"SELECT textsim.grant_reader('{role}')")
         found = examine("--database-url", address)
         assert "may search, not write" in _facts(found, "reachable", "note")

@@ -36,7 +36,6 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("corpus list", {"corpus": "news", "documents": 4}),
     ("corpus show news", {"corpus": "news", "documents": 4}),
     ("query news the-quick-brown-fox-jumps-over-the-lazy-dog-near-the-river-bank", {"key": "a"}),
-    ("nearest news the-quick-brown-fox-jumps-over-the-lazy-dog", {"key": "a"}),
     ("neighbours news a", {"key": "b"}),
     ("pairs news", {"a": "a", "b": "b"}),
     ("clusters news", {"keys": ["a", "b", "c"]}),
@@ -116,7 +115,7 @@ COMPUTING = {
 """Commands that compute signatures, as check does for each document. Their help does not."""
 ONE_TEXT = [
     *("--help", "--version", "status", "corpus list", "corpus show news", "members news a"),
-    *("query news 'the quick brown fox jumps over'", "nearest news fox", "neighbours news a"),
+    *("query news 'the quick brown fox jumps over'", "neighbours news a"),
     *("compare a b --corpus news", "compare a d --corpus news"),
     *("judge news a b same", "judgements list news", "remove news b"),
 ]

@@ -109,7 +109,6 @@ def test_wrong_usage(textsim: Textsim, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments, message in [
         (["--plot", "a.gif"], "a.gif: plots are written as .svg or .png"),
         (["--threshold", "2"], "threshold is 2.0; expected above 0, at most 1"),
-        (["--background", "nan"], "background is nan; expected 0 or more, below 1"),
         (["--documents=-5"], "documents is -5; expected 0 or more"),
         (["--words", "inf"], "words is inf; expected 0 to"),
         (["nothing"], 'corpus "nothing" does not exist'),

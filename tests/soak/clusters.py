@@ -63,7 +63,16 @@ class Worker:
         """Start the process, if none runs."""
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "textsim_db.cli", "worker", "--quiet", "--poll", "0.01"],
+                [
+                    sys.executable,
+                    "-m",
+                    "textsim_db.cli",
+                    "worker",
+                    "--log-level",
+                    "warning",
+                    "--poll",
+                    "0.01",
+                ],
                 env={**os.environ, "TEXTSIM_DATABASE_URL": self._url},
             )
 

@@ -211,7 +211,7 @@ def soak(seconds: float, documents: int, seed: int) -> list[str]:
             corpus.attach("t", "id", "body")
             fresh = bytes_of_fresh_copy(connection)
             worker = subprocess.Popen(
-                [sys.executable, "-m", "textsim_db.cli", "worker", "--quiet"],
+                [sys.executable, "-m", "textsim_db.cli", "worker", "--log-level", "warning"],
                 env={**os.environ, "TEXTSIM_DATABASE_URL": url},
             )
             try:

@@ -92,7 +92,7 @@ class Week:
 
     def start_worker(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-m", "textsim_db.cli", "worker", "--quiet"],
+            [sys.executable, "-m", "textsim_db.cli", "worker", "--log-level", "warning"],
             env={**os.environ, "TEXTSIM_DATABASE_URL": f"{self.url}&application_name=week-worker"},
         )
 

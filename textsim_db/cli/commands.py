@@ -199,7 +199,6 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
         "expire": document_commands.EXPIRE,
         "forget": document_commands.FORGET,
         "query": search_commands.QUERY,
-        "nearest": search_commands.NEAREST,
         "neighbours": search_commands.NEIGHBOURS,
         "pairs": search_commands.PAIRS,
         "clusters": search_commands.CLUSTERS,

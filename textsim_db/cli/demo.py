@@ -8,7 +8,6 @@ import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,40 +44,28 @@ def demo(*, database_url: str | None = None) -> None:
     Example: `textsim demo`
     """
     out = console()
-    library = StandardLibrary(Path(os.__file__).parent)
     with _timed(out, "connect") as results:
         db = connect(database_url)
         with db.engine.connect() as connection:
             version = connection.exec_driver_sql("SHOW server_version").scalar_one()
         results.append(f"PostgreSQL {version}")
     with db:
-        _run(out, db, library)
-    _print_next(out, library, database_url)
+        _run(out, db, Path(os.__file__).parent)
+    _print_next(out, database_url)
 
 
-@dataclass
-class StandardLibrary:
-    """The functions of the standard library as (key, text); counts the files that are not UTF-8."""
-
-    folder: Path
-    not_utf8: int = field(default=0, init=False)
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        for parent, folders, names in os.walk(self.folder):
-            folders[:] = sorted(set(folders) - _LEFT_OUT)
-            for name in sorted(names):
-                path = Path(parent, name)
-                if path.suffix != ".py" or not path.is_file():
-                    continue
-                try:
-                    source = path.read_text("utf-8")
-                except UnicodeDecodeError:
-                    self.not_utf8 += 1
-                    continue
-                for function in _FUNCTION.finditer(source):
-                    if len(function[0]) >= _SHORTEST:
-                        module = path.relative_to(self.folder).as_posix()
-                        yield f"{module}:{function[2]}", function[0].strip()
+def _functions_in(library: Path) -> Iterator[tuple[str, str]]:
+    """Yield the functions of the standard library as (key, text)."""
+    for parent, folders, names in os.walk(library):
+        folders[:] = sorted(set(folders) - _LEFT_OUT)
+        for name in sorted(names):
+            path = Path(parent, name)
+            if path.suffix != ".py" or not path.is_file():
+                continue
+            for function in _FUNCTION.finditer(path.read_text("utf-8", "replace")):
+                if len(function[0]) >= _SHORTEST:
+                    module = path.relative_to(library).as_posix()
+                    yield f"{module}:{function[2]}", function[0].strip()
 
 
 @contextmanager
@@ -90,18 +77,16 @@ def _timed(out: Console, step: str) -> Iterator[list[str]]:
     out.print(f"{step:<10}{seconds:>7.2f} s   {'; '.join(results)}", highlight=False)
 
 
-def _run(out: Console, db: Database, library: StandardLibrary) -> None:
+def _run(out: Console, db: Database, library: Path) -> None:
     if CORPUS in db.corpora():
         db.drop_corpus(CORPUS)
     corpus = db.create_corpus(CORPUS, threshold=_THRESHOLD, recall=1)
     with _timed(out, "index") as results:
-        functions = dict(library)
+        functions = dict(_functions_in(library))
         report = corpus.add_many(functions.items())
         if not report.stored:
-            raise TextsimError(f"there are no source files of Python in {library.folder}")
-        results.append(f"{count(report.stored, 'function')} of {library.folder}")
-        if library.not_utf8:
-            results.append(f"{count(library.not_utf8, 'file')} skipped, not UTF-8")
+            raise TextsimError(f"there are no source files of Python in {library}")
+        results.append(f"{count(report.stored, 'function')} of {library}")
     with _timed(out, "clusters") as results:
         clusters = list(corpus.clusters())
         documents = sum(len(cluster.keys) for cluster in clusters)
@@ -131,7 +116,7 @@ def _shortened(keys: tuple[str, ...]) -> str:
     return ", ".join(keys[:_KEYS_OF_EXAMPLE]) + rest
 
 
-def _print_next(out: Console, library: StandardLibrary, database_url: str | None) -> None:
+def _print_next(out: Console, database_url: str | None) -> None:
     from textsim_db.base.numba_compiler import are_compiled
 
     textsim = program()

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-import secrets
-import shlex
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from enum import StrEnum
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
@@ -19,9 +16,8 @@ from textsim_db.cli.messages import explain, json_option, print_object
 from textsim_db.cli.output import console
 from textsim_db.errors import (
     ConfigurationError,
-    CorpusNotFound,
     DatabaseError,
-    RecipeError,
+    SchemaError,
     install_extra,
     shown,
 )
@@ -93,8 +89,8 @@ def doctor(*, database_url: str | None = None) -> None:
 
     It prints one line for each fact, and below a fault the command that mends it. It starts nothing
     and changes nothing. `textsim check` compares the schema and the corpora with their installation,
-    and `textsim status` shows what waits, and what each worker does. Exit status: 0 if all is well, 1
-    if there is something to do, 2 if no database can be reached.
+    and `textsim status` shows what waits, what each worker does, and what is wrong with a table. Exit
+    status: 0 if all is well, 1 if there is something to do, 2 if no database can be reached.
 
     Examples: `textsim doctor`, `textsim doctor --json`
     """
@@ -112,6 +108,8 @@ def doctor(*, database_url: str | None = None) -> None:
 
 
 def examine(database_url: str | None) -> Findings:
+    from textsim_db.db.engine import open_engine
+
     report = Findings()
     report.add("installed", _find_installed())
     address, findings = _find_address(database_url)
@@ -120,7 +118,7 @@ def examine(database_url: str | None) -> Findings:
         report.is_unreachable = bool(findings[0].level is Level.FAULT)
         return report
     try:
-        engine = _open_address(address)
+        engine = open_engine(address.url, "textsim-db doctor")
         try:
             report.add("reachable", _find_server(engine, address))
         finally:
@@ -164,42 +162,16 @@ def _find_installed() -> Iterator[Finding]:
 
 
 _SERVER: Final[LiteralString] = """
-SELECT pg_catalog.current_setting('server_version'),
-    pg_catalog.current_setting('server_version_num')::integer / 10000,
-    pg_catalog.current_setting('server_encoding'), pg_catalog.current_database(), current_user::text,
-    pg_catalog.pg_is_in_recovery()
+SELECT pg_catalog.current_setting('server_version'), current_user::text
 """
 # The schema's owner, and the rights that textsim.grant_reader and textsim.grant_writer give.
-_PROBLEMS: Final[LiteralString] = """
-SELECT c.name, p.problem FROM textsim.corpus c CROSS JOIN LATERAL textsim._corpus_problems(c) p (problem)
-WHERE pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.document_' || c.id::text), 'SELECT')
-    AND c.name NOT LIKE 'textsim temporary %'
-ORDER BY c.name, p.problem
-"""
 _RIGHTS: Final[LiteralString] = """
 SELECT pg_catalog.pg_has_role(n.nspowner, 'USAGE'),
     pg_catalog.has_table_privilege('textsim.pending', 'INSERT'),
     pg_catalog.has_table_privilege('textsim.corpus', 'SELECT')
 FROM pg_catalog.pg_namespace n WHERE n.nspname = 'textsim'
 """
-
-# A prepared transaction that wrote a corpus holds locks until somebody ends it, and no session shows it.
-_PREPARED: Final[LiteralString] = """
-SELECT x.gid, x.owner::text, x.prepared::text FROM pg_catalog.pg_prepared_xacts x
-WHERE x.database = pg_catalog.current_database() AND EXISTS (
-    SELECT FROM pg_catalog.pg_locks t JOIN pg_catalog.pg_locks l USING (virtualtransaction)
-    JOIN pg_catalog.pg_class r ON r.oid = l.relation
-    WHERE t.locktype = 'transactionid' AND t.transactionid = x.transaction AND t.pid IS NULL
-        AND r.relnamespace = 'textsim'::pg_catalog.regnamespace::oid)
-ORDER BY x.prepared
-"""
-
-_LOCK: Final[LiteralString] = """
-SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('textsim-db locks'), %s)
-"""
-_TRY_LOCK: Final[LiteralString] = """
-SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('textsim-db locks'), %s)
-"""
+_CHECK_LOCKS: Final[LiteralString] = "SELECT textsim._check_advisory_locks()"
 
 
 class Address(NamedTuple):
@@ -244,21 +216,6 @@ def _find_embedded() -> tuple[Address, list[Finding]]:
     return Address(url, origin, is_embedded=True), [ok(running)]
 
 
-def _open_address(address: Address) -> Engine:
-    """Return an engine for an address; raises ConfigurationError without quoting the address."""
-    from textsim_db.db.engine import open_engine
-
-    assert address.url is not None
-    try:
-        return open_engine(address.url, "textsim-db doctor")
-    except ConfigurationError:
-        # Its message may quote a part of a password.
-        raise ConfigurationError(
-            f"the address in {address.origin} cannot be read; expected postgresql://user@host/name, "
-            "with special characters of a password written as %40, %2F ..."
-        ) from None
-
-
 def _find_server(engine: Engine, address: Address) -> Iterator[Finding]:
     """Yield the address, the server, the schema and the rights; raises DatabaseUnavailable."""
     from textsim_db.db.addresses import public_url
@@ -269,115 +226,36 @@ def _find_server(engine: Engine, address: Address) -> Iterator[Finding]:
     with database_errors(), autocommit(engine) as connection:
         row = connection.execute(_SERVER).fetchone()
         assert row is not None
-        server, version, encoding, database, role, is_standby = row
-        yield from _server_findings(server, version, encoding, database, is_standby)
-        yield from _schema_findings(connection, database, role, address)
-    yield from _corpus_findings(engine)
-    yield _locks_finding(engine)
-
-
-def _locks_finding(engine: Engine) -> Finding:
-    from textsim_db.db.engine import database_errors, transaction
-
-    key = [secrets.randbits(31)]
-    with database_errors(), transaction(engine) as one, transaction(engine) as other:
-        one.execute(_LOCK, key)
-        row = other.execute(_TRY_LOCK, key).fetchone()
-    if row == (False,):
-        return ok("advisory locks of one session exclude other sessions")
-    return fault(
-        "two sessions can hold the same advisory lock: writers do not wait for each other, and unique "
-        "corpora store twins",
-        "use a server of PostgreSQL; others may accept these locks and do nothing",
-    )
-
-
-def _server_findings(
-    server: str, version: int, encoding: str, database: str, is_standby: bool
-) -> Iterator[Finding]:
-    from textsim_db.db.schema import OLDEST_SERVER
-
-    fact = f"PostgreSQL {server}, encoding {encoding}"
-    if version < OLDEST_SERVER:
-        yield fault(fact, f"upgrade the server to PostgreSQL {OLDEST_SERVER} or newer")
-    elif encoding != "UTF8":
-        yield fault(
-            fact, f"CREATE DATABASE {database}_utf8 ENCODING 'UTF8' TEMPLATE template0; use that"
-        )
-    else:
-        yield ok(fact)
-    if is_standby:
-        yield note(
-            "the server is a standby: it can be searched, not written", "write to its primary"
-        )
+        server, role = row
+        yield ok(f"PostgreSQL {server}")
+        yield from _schema_findings(engine, connection, role, address)
 
 
 def _schema_findings(
-    connection: Connection, database: str, role: str, address: Address
+    engine: Engine, connection: Connection, role: str, address: Address
 ) -> Iterator[Finding]:
-    from psycopg.errors import InsufficientPrivilege
+    from psycopg.errors import FeatureNotSupported
 
     from textsim_db.db import schema
 
-    try:
-        revision = schema.current(connection)
-    except InsufficientPrivilege:
-        yield fault(
-            f'role "{shown(role)}" has no right to use the schema textsim',
-            f"as the owner of the schema: SELECT textsim.grant_reader('{shown(role)}'); or after a "
-            "restore, as a superuser: SELECT textsim.set_owner('OWNER')",
-        )
-        return
-    if revision is None and address.is_embedded:
+    if address.is_embedded and schema.current(connection) is None:
         yield note("the schema textsim is not installed", "nothing: the next command installs it")
-    elif revision is None:
-        yield fault(f'database "{shown(database)}" has no schema textsim', "textsim db install")
-    elif wrong := schema.mismatch(connection, revision):
-        yield fault(*wrong)
+        return
+    try:
+        schema.check_installed(engine)
+    except SchemaError as error:
+        fact, _, remedy = str(error).rpartition("; ")
+        yield fault(fact, remedy)
+        return
+    revision = schema.current(connection)
+    yield ok(f"schema textsim at revision {revision}, which serves this version")
+    yield _rights_finding(connection, role)
+    try:
+        connection.execute(_CHECK_LOCKS)
+    except FeatureNotSupported as error:
+        yield fault(str(error.diag.message_primary), str(error.diag.message_hint))
     else:
-        yield ok(f"schema textsim at revision {revision}, which serves this version")
-        yield _rights_finding(connection, role)
-        yield from _problem_findings(connection)
-        yield from _prepared_findings(connection)
-
-
-def _prepared_findings(connection: Connection) -> Iterator[Finding]:
-    """Yield the prepared transactions that may keep writers waiting."""
-    from psycopg.errors import InsufficientPrivilege
-
-    with suppress(InsufficientPrivilege):
-        for gid, owner, since in connection.execute(_PREPARED).fetchall():
-            yield note(
-                f'transaction "{shown(gid)}" of role "{shown(owner)}" has been prepared since {since}, '
-                "and holds locks of a corpus",
-                f"COMMIT PREPARED '{shown(gid)}' or ROLLBACK PREPARED '{shown(gid)}'",
-            )
-
-
-def _corpus_findings(engine: Engine) -> Iterator[Finding]:
-    """Yield the corpora that this version refuses: another recipe, a setting that it does not know."""
-    from textsim_db.db import stored_corpus
-
-    with suppress(DatabaseError):  # a right is missing, which another finding says
-        for name in stored_corpus.names(engine):
-            try:
-                stored_corpus.load(engine, name, check_golden=False)
-            except RecipeError as error:
-                detail, _, remedy = shown(str(error)).partition("; what to do: ")
-                yield fault(detail, remedy)
-            except CorpusNotFound:  # dropped meanwhile
-                continue
-
-
-def _problem_findings(connection: Connection) -> Iterator[Finding]:
-    """Yield why changes of attached tables are missed or wait."""
-    from psycopg.errors import InsufficientPrivilege
-
-    with suppress(InsufficientPrivilege):
-        for name, problem in connection.execute(_PROBLEMS).fetchall():
-            fact, _, remedy = problem.partition("; ")
-            name = shown(name)
-            yield fault(f'corpus "{name}": {fact}', remedy or f"textsim status {shlex.quote(name)}")
+        yield ok("the server keeps advisory locks, which unique corpora need")
 
 
 def _rights_finding(connection: Connection, role: str) -> Finding:

@@ -39,13 +39,11 @@ def plan(
     settings: options.PartialSettings,
     documents: int = 1_000_000,
     words: float = 200,
-    background: float = 0.05,
     sample: int = 1000,
     seed: int | None = None,
     scope: str | None = None,
     edits: int | None = None,
     characters: int | None = None,
-    all_: bool = False,
     plot: str | None = None,
     form: output.Format = output.Format.TABLE,
     database_url: str | None = None,
@@ -61,21 +59,19 @@ def plan(
     similarity of texts with this many edits, for texts of several lengths. An exact corpus with this
     threshold finds all of them. A text that repeats itself counts as a shorter one.
 
-    JSON lines and CSV hold every banding. The probabilities follow a formula. If the formula gives 20 to
-    60 %, up to 1.3 percentage points fewer pairs are found.
+    The table has the bandings near the chosen banding; JSON lines and CSV have every banding. The
+    probabilities follow a formula. If the formula gives 20 to 60 %, up to 1.3 percentage points fewer
+    pairs are found.
 
     Args:
         corpus: Measure this corpus. Default: compute, for a corpus to come.
         documents: Without a corpus: the expected number of documents.
         words: Without a corpus: words of a document.
-        background: Without a corpus: the similarity of unrelated documents. It is near 0 with shingles
-            of several words, 0.1 and more with single words.
         sample: With a corpus: compare this many documents with all documents.
         seed: With a corpus: seed of the sample. Default: a random seed.
         scope: Search the documents of this scope only. A scoped corpus requires it.
         edits: Without a corpus: choose the threshold that finds every text with this many edits.
         characters: With --edits: the characters of the shortest text. Default: 20.
-        all: Show every banding, not only those near the chosen banding.
         plot: Draw the S-curve to a file ending in .svg or .png.
 
     Examples:
@@ -93,7 +89,7 @@ def plan(
     if characters is not None:
         raise options.misused("--characters", "only for --edits")
     if corpus is None:
-        result = _plan_corpus_to_come(settings, words, documents, background)
+        result = _plan_corpus_to_come(settings, words, documents)
     else:
         chosen = {"sample": sample, "seed": seed, "scope": scope}
         result = _plan_existing_corpus(corpus, settings, chosen, database_url)
@@ -101,7 +97,7 @@ def plan(
         _draw_curves(plot, result)
     if result.report is not None:
         _write_report(result.report, result.banding, form)
-    _write_options(result.choices, result.threshold, all_, form)
+    _write_options(result.choices, result.threshold, form)
     if form is output.Format.TABLE and result.banding is None:
         output.console().print(f"exact: every pair at {result.exact_from:g} or more is found")
     if result.missed is not None:
@@ -142,12 +138,10 @@ class _Plan(NamedTuple):
     """The measurement of an existing corpus."""
 
 
-def _plan_corpus_to_come(
-    settings: options.PartialSettings, words: float, documents: int, background: float
-) -> _Plan:
+def _plan_corpus_to_come(settings: options.PartialSettings, words: float, documents: int) -> _Plan:
     from textsim_db.sketch import plan_options
 
-    choices = plan_options.plan(**settings, words=words, documents=documents, background=background)
+    choices = plan_options.plan(**settings, words=words, documents=documents)
     best = next(option for option in choices if option.chosen)
     threshold = settings.get("threshold", DEFAULTS.threshold)
     chosen = {name: settings[name] for name in _CHOOSING if name in settings}
@@ -196,10 +190,8 @@ def _near(choices: list[Option]) -> list[Option]:
     return [exact, *bandings[max(0, place - _BANDINGS_AROUND) : place + _BANDINGS_AROUND + 1]]
 
 
-def _write_options(
-    choices: list[Option], threshold: float, every: bool, form: output.Format
-) -> None:
-    if form is output.Format.TABLE and not every:
+def _write_options(choices: list[Option], threshold: float, form: output.Format) -> None:
+    if form is output.Format.TABLE:
         choices = _near(choices)
     similarities = sorted({0.3, 0.5, 0.7, 0.9, threshold})
     columns = ["bands", "rows", *(f"found at {s:g}" for s in similarities)]

@@ -1,4 +1,4 @@
-"""textsim query, nearest, neighbours, pairs, clusters, track: what is similar in a corpus."""
+"""textsim query, neighbours, pairs, clusters, track: what is similar in a corpus."""
 
 from __future__ import annotations
 
@@ -43,16 +43,6 @@ def _has_words(corpus: Corpus, text: str) -> bool:
     return len(places_of_units(text, corpus.config).starts) > 0
 
 
-def _show_nearest(call: Call) -> None:
-    number, k = call.write_rows(), call.arguments["k"]
-    if number < k:
-        print_message(
-            f"{count(number, 'document')} found, not {k}. Documents below "
-            f"{call.corpus.config.threshold:g}, the threshold of the corpus, may be missed; a corpus "
-            "with a lower threshold finds more"
-        )
-
-
 QUERY = Operation(
     "query",
     """List the documents that are similar to a text, the most similar first.
@@ -68,28 +58,6 @@ QUERY = Operation(
     columns=("similarity", "key"),
     are_searches=True,
     note_none=_note_no_match,
-    computes=False,
-)
-NEAREST = Operation(
-    "nearest",
-    """List the documents that are most similar to a text, without a threshold.
-
-    In a corpus or a scope of at most 30 documents it compares all with the text. In a larger exact
-    corpus (--recall 1) it looks the text up by the rarest shingles of each document: the lower its
-    threshold, the more of them. Every document from its threshold on is found. Below it, it compares the
-    k + 30 documents that share the most of these shingles, and misses others, so a threshold of 0.5 or
-    less suits this search. In a corpus that is not exact it compares all of at most 1,000 documents, and
-    refuses more.
-
-    Examples:
-    - `textsim nearest titles "the text to look for"`
-    - `textsim nearest titles --file article.txt -k 3 --format jsonl`
-
-    """,
-    columns=("similarity", "key"),
-    are_searches=True,
-    note_none=_note_text_without_words,
-    show=_show_nearest,
     computes=False,
 )
 NEIGHBOURS = Operation(

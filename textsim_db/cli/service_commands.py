@@ -40,7 +40,6 @@ def worker(
     expire_after: float = EXPIRE_AFTER_SECONDS,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
-    quiet: bool = False,
     database_url: str | None = None,
 ) -> None:
     """Index the changes of attached tables, until SIGTERM or Ctrl-C.
@@ -63,15 +62,14 @@ def worker(
         metrics_port: Serve /metrics for Prometheus, and the probes /healthz and /readyz, on this port;
             0 is any free port.
         metrics_host (ADDRESS): Serve them on this address; 0.0.0.0 is every address of the machine.
-        quiet: Print warnings and errors only.
 
     Examples:
     - `textsim worker`
-    - `textsim worker --once --quiet`
+    - `textsim worker --once --log-level warning`
     - `textsim worker --metrics-port 9464`
 
     """
-    configure(logging.WARNING if quiet else logging.INFO)
+    configure(logging.INFO)
     with connect(database_url, is_brief=False) as db:
         work = WorkLog()
         indexer = db.worker(poll, lease, work.add, expire_after)

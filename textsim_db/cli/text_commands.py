@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from textsim_db.measures.explanation import Explanation
 
 _LONGEST_LABEL = 60
+_SHOWN_SHINGLES = 5
+"""The shingles of each list: shared, only in A, only in B."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -38,7 +40,6 @@ def compare(
     *,
     corpus: str | None = None,
     shingle: str | None = None,
-    shingles: int = 5,
     html: str | None = None,
     form: Format = Format.TABLE,
     database_url: str | None = None,
@@ -56,7 +57,6 @@ def compare(
         b: The file, text or key to compare with A.
         corpus (NAME): A and B are keys of documents of this corpus. Default: A and B are files or texts.
         shingle (word:N|char:N): The unit of comparison. Default: word:3, or the corpus's shingle.
-        shingles: Show this many shingles of each list: shared, only in A, only in B.
         html (PATH): Write an HTML page with both texts side by side.
 
     Examples:
@@ -65,15 +65,13 @@ def compare(
     - `textsim compare article-17 article-18 --corpus news`
 
     """
-    if shingles < 0:
-        raise typer.BadParameter(f"{shingles} is too low; expected 0 or more")
     if html is not None:
         inputs = [("a file that is compared", name) for name in (a, b) if _is_file(name)]
         check_output("--html", html, inputs)
     explanation = _explain(corpus, a, b, shingle, database_url)
     if html is not None:
         _write_page(html, explanation, a, b)
-    _write_explanation(explanation, shingles, form)
+    _write_explanation(explanation, form)
 
 
 def _explain(
@@ -100,11 +98,11 @@ def _write_page(path: str, explanation: Explanation, a: str, b: str) -> None:
         file.write(page.encode("utf-8", "replace"))
 
 
-def _write_explanation(explanation: Explanation, shingles: int, form: Format) -> None:
+def _write_explanation(explanation: Explanation, form: Format) -> None:
     from textsim_db.measures import explanation as html_page
 
     if form is Format.TABLE:
-        _show(explanation, shingles)
+        _show(explanation)
     elif form is Format.CSV:
         write(("measure", "value"), explanation.measures.items(), form)
     else:
@@ -152,7 +150,7 @@ def _printable(text: str) -> str:
     return _CONTROL.sub("\ufffd", text)
 
 
-def _show(explanation: Explanation, shown_shingles: int) -> None:
+def _show(explanation: Explanation) -> None:
     from rich.text import Text
 
     from textsim_db.measures.explanation import measure_rows
@@ -166,14 +164,14 @@ def _show(explanation: Explanation, shown_shingles: int) -> None:
         ("only in the first", explanation.only_a),
         ("only in the second", explanation.only_b),
     ):
-        out.print(Text(_shingle_line(place, shingles, shown_shingles)))
+        out.print(Text(_shingle_line(place, shingles)))
 
 
-def _shingle_line(place: str, shingles: list[str], shown_shingles: int) -> str:
+def _shingle_line(place: str, shingles: list[str]) -> str:
     if not shingles:
         return f"no shingles {place}"
-    hidden = len(shingles) - shown_shingles
-    quoted = ", ".join(f'"{shingle}"' for shingle in shingles[:shown_shingles])
+    hidden = len(shingles) - _SHOWN_SHINGLES
+    quoted = ", ".join(f'"{shingle}"' for shingle in shingles[:_SHOWN_SHINGLES])
     rest = f", ... {hidden:,} more" if hidden > 0 else ""
     return f"{count(len(shingles), 'shingle')} {place}: {quoted}{rest}"
 

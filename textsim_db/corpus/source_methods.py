@@ -148,7 +148,6 @@ class TableMethods(CheckedArguments):
         statement: str | None = None,
         keep: str = "first",
         threshold: float | None = None,
-        cascade: bool = False,
     ) -> MergeReport:
         """Take the duplicates out of an attached table, so that one row of each cluster stays.
 
@@ -164,16 +163,13 @@ class TableMethods(CheckedArguments):
             keep: the row of a cluster that is kept: the first or last in the byte order of the keys, or
                 the longest or shortest.
             threshold: the lowest similarity of a duplicate; by default that of the corpus.
-            cascade: delete rows also if a foreign key then changes other rows, which do not come back.
 
         Raises:
-            ConfigurationError: an argument is wrong, a foreign key would change other rows, the
-                statement changes several rows for a key, or a right is missing.
+            ConfigurationError: an argument is wrong, a foreign key would change other rows and no
+                statement is given, the statement changes several rows for a key, or a right is missing.
         """
         limit = None if threshold is None else check_threshold(threshold)
-        return self._current.loaded().call_once(
-            sources.merge, table, statement, keep, limit, check_flag(cascade, "cascade")
-        )
+        return self._current.loaded().call_once(sources.merge, table, statement, keep, limit)
 
     def unmerge(
         self,

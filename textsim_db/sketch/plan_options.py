@@ -25,6 +25,8 @@ BUCKETS = 2**32
 """The values that a bucket may have: the numbers of an int4."""
 Z = 1.959963984540054
 """The quantile of the normal distribution for an interval of 95 %."""
+_BACKGROUND = 0.05
+"""The similarity of two unrelated documents in a plan without a corpus."""
 UNRELATED = 0.1
 """Documents below this similarity share only shingles that many documents have."""
 
@@ -130,16 +132,13 @@ def plan(
     num_hashes: int = DEFAULTS.num_hashes,
     words: float = 200,
     documents: int = 1_000_000,
-    background: float = 0.05,
     passages: int | None = None,
 ) -> list[Option]:
     """Return an `Option` for an exact corpus, and one for each number of rows from 2 to `num_hashes`.
 
     - `threshold`, `recall`, `num_hashes`: as in `create_corpus`.
     - `words`: the mean number of words in a document.
-    - `documents`: the number of documents in the corpus.
-    - `background`: the similarity of two unrelated documents. The expected number of candidates
-      depends on it.
+    - `documents`: the number of documents in the corpus, of which two have the similarity 0.05.
     - `passages`: as in `create_corpus`, with shingles of words.
 
     Raises `ConfigurationError` if a value is out of range, or if no banding reaches the recall.
@@ -148,9 +147,7 @@ def plan(
         [(18, 7)]
     """
     check_count(documents, "documents", 0, 2**63 - 1)
-    if not is_number(background) or not 0 <= as_float(background) < 1:
-        raise ConfigurationError(f"background is {background!r}; expected 0 or more, below 1")
-    distribution = Distribution([as_float(background)], [documents], documents)
+    distribution = Distribution([_BACKGROUND], [documents], documents)
     if passages is not None:
         check_count(passages, "passages", MIN_PASSAGE, MAX_PASSAGE)
     fingerprints = count_fingerprints(words, passages)

@@ -172,14 +172,13 @@ def merge(
     statement: str | None,
     keep: str,
     threshold: float | None,
-    cascade: bool,
 ) -> MergeReport:
     """Merge the duplicates of a table, a hundred rows in a transaction; raises ConfigurationError."""
     relation = None
     if table is not None:
         with transaction(store.engine) as connection:
             relation = table_oid(connection, table_name(table))
-    parameters = [store.corpus.name, relation, statement, keep, threshold, cascade]
+    parameters = [store.corpus.name, relation, statement, keep, threshold]
     with autocommit(store.engine) as connection, configuration_errors(*_MERGE_REFUSED):
         row = connection.execute(statements.MERGE, parameters).fetchone()
     assert row is not None

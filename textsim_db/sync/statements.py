@@ -36,7 +36,7 @@ DETACH: Final[LiteralString] = (
 )
 MERGE: Final[LiteralString] = """
 /* textsim-db: merge duplicates of a table */
-CALL textsim.merge(%s, %s::oid::regclass, %s, %s, %s, %s)
+CALL textsim.merge(%s, %s::oid::regclass, %s, %s, %s)
 """
 UNMERGE: Final[LiteralString] = """
 /* textsim-db: bring merged rows back */

@@ -180,7 +180,6 @@ NUMBERS: dict[str, Callable[[ts.Corpus, Any], object]] = {
     "words": lambda corpus, value: corpus.statistics(words=value),
     "rebuild": lambda corpus, value: corpus.rebuild(threshold=value),
     "words of a plan": lambda corpus, value: ts.plan(words=value),
-    "background": lambda corpus, value: ts.plan(background=value),
 }
 
 

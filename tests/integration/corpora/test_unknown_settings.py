@@ -79,7 +79,6 @@ def test_a_client_refuses_a_setting_that_it_does_not_know(
     for command in ("query news word", "pairs news", "status news", "rebuild news", "mcp news"):
         assert message in textsim(*command.split(), status=2).stderr
     assert message in textsim("corpus", "list").stderr
-    assert named in textsim("doctor", status=1).output
     (problem,) = map(
         json.loads, textsim("check", "--format", "jsonl", status=1).stdout.splitlines()
     )

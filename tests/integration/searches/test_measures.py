@@ -13,7 +13,6 @@ from psycopg import errors as pg
 import textsim_db as ts
 from benchmarks.generate import documents
 from tests.support import reference
-from tests.support.commands import Textsim
 from tests.support.connections import Connection, value
 from tests.support.sampling import sample
 from textsim_db.cluster import split_large_buckets
@@ -226,17 +225,3 @@ def test_a_corpus_with_bands_and_a_bad_number_are_refused(
     query = "SELECT key, similarity FROM textsim.nearest('exact', %s)"
     for text in ("", None, "some text"):
         assert connection.execute(query, [text]).fetchall() == []
-
-
-def test_the_command_says_when_there_are_fewer(db: ts.Database, textsim: Textsim) -> None:
-    corpus = db.create_corpus("c", shingle="word:1", recall=1)
-    corpus.add_many({"a": "the old bridge", "b": "an old tower", "c": "nothing else"})
-    result = textsim("nearest", "c", "the old bridge over the river", "-k", "3")
-    assert [line.split() for line in result.stdout.splitlines()][-2:] == [
-        ["0.6000", "a"],
-        ["0.1429", "b"],
-    ]
-    assert "2 documents found, not 3" in result.stderr
-    result = textsim("nearest", "c", "the old bridge", "-k", "1", "--format", "jsonl")
-    assert result.stdout == '{"similarity": 1.0, "key": "a"}\n'
-    assert result.stderr == ""

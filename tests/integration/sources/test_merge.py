@@ -25,6 +25,7 @@ INSERT INTO t (body, label, "a ""name", at, during, data, doc, list, half) VALUE
     %s, 'ab', 1.500, '2026-03-01 12:00:00.123456+02', '-1 day +2 hours', '\\xff00', '{"b":1,  "b":2}',
     ARRAY[1.1, NULL, 'Infinity']::float4[], 0.1)
 """
+DELETE = "DELETE FROM t WHERE id = $1::int"
 MARK = "UPDATE t SET duplicate_of = $2::int WHERE id = $1::int"
 
 
@@ -142,14 +143,14 @@ def test_what_constraints_and_triggers_keep(connection: Connection) -> None:
     )
     connection.execute("UPDATE t SET duplicate_of = 5 WHERE id = 1")
     before = rows(connection)
-    reasons = merge(connection, ", cascade => true")[2]
+    reasons = merge(connection, f", statement => '{DELETE}'")[2]
     assert reasons.pop("2").startswith('update or delete on table "t" violates foreign key')
     assert reasons == {
         "3": "row 3 is published",
         "4": "the statement changed no row",
         "5": "the row to keep would be gone, too",
     }
-    wrong = ", statement => 'DELETE FROM t WHERE id = $2::int', cascade => true"
+    wrong = ", statement => 'DELETE FROM t WHERE id = $2::int'"
     assert merge(connection, wrong)[1] == 0
     assert unmerge(connection, "since => '-infinity'") == {"6": "restored"}
     assert rows(connection) == before
@@ -248,12 +249,15 @@ def test_bad_input(connection: Connection, database_url: str) -> None:
             "CALL textsim.merge('c', statement => 'UPDATE t SET label = $1')",
             errors.CardinalityViolation,
         ),
-        ("CALL textsim.merge('c', keep => 'best', cascade => true)", errors.InvalidParameterValue),
+        (
+            f"CALL textsim.merge('c', keep => 'best', statement => '{DELETE}')",
+            errors.InvalidParameterValue,
+        ),
         ("SELECT textsim.unmerge('c')", errors.InvalidParameterValue),
     ):
         with pytest.raises(error):
             connection.execute(call.encode())
-    merge(connection, ", cascade => true")
+    merge(connection, f", statement => '{DELETE}'")
     # A key that was given to another row is not overwritten, and named.
     connection.execute("INSERT INTO t (id, body) OVERRIDING SYSTEM VALUE VALUES (2, 'a new one')")
     outcomes = unmerge(connection, "since => '-infinity'")
