@@ -57,7 +57,14 @@ from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.settings.named_values import Linkage
 from textsim_db.text import tokens
 
-hypothesis.settings.register_profile("textsim", deadline=None, database=None, print_blob=True)
+hypothesis.settings.register_profile(
+    "textsim",
+    deadline=None,
+    database=None,
+    print_blob=True,
+    # A busy machine draws examples slowly.
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("textsim")
 
 # A shell starts background jobs with SIGINT ignored, and the processes of the tests would inherit that.

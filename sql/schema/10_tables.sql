@@ -514,6 +514,8 @@ DO $do$ BEGIN
         CREATE INDEX merged_row_kept ON textsim.merged_row USING hash (kept);
     END IF;
 END $do$;
+ALTER TABLE textsim.merged_row ALTER key SET STATISTICS 0, ALTER kept SET STATISTICS 0, ALTER old_row SET STATISTICS 0,
+    ALTER new_row SET STATISTICS 0;
 COMMENT ON TABLE textsim.merged_row
     IS 'The rows that merge() took out of attached tables and unmerge() has not brought back. Row security shows a row '
     'to the role that merged it, and to roles that may read the whole table.';

@@ -43,16 +43,23 @@ BEGIN
 END $$;
 
 -- The signs of a text in order, and the words before each; textsim_db.text.distinctions.symbols does the same.
--- Punctuation that may decide is replaced by symbols, and the words between two symbols are counted.
+-- Punctuation that may decide is replaced by symbols, and the words between two symbols are counted. The classes of regular
+-- expressions know only ASCII, so other spaces are replaced, and other characters beside a plus are split as words are.
 CREATE OR REPLACE FUNCTION textsim._signs_of(c textsim.corpus, body text, OUT signs text[], OUT words_before integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    marked text COLLATE "C" := translate(body, E'%‰*/\\&@', '⠁⠂⠃⠄⠅⠆⠇');
+    marked text COLLATE "C" := translate(
+        body, E'%‰*/\\&@\u0085\u2028\u2029\u00A0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200A'
+        '\u202F\u205F\u3000', E'⠁⠂⠃⠄⠅⠆⠇\n\n\n' || repeat(' ', 16));
+    apart text;
     found text;
 BEGIN
+    SELECT E'\\s[:punct:]' || coalesce(string_agg(DISTINCT u.beside, '') FILTER (WHERE textsim._split(u.beside) = ' '), '')
+    INTO apart
+    FROM regexp_matches(marked, E'([^\\x01-\\x7F]?)\\++([^\\x01-\\x7F]?)', 'g') m CROSS JOIN unnest(m) u (beside);
     marked := regexp_replace(marked, '(?<=[0-9])[-‐‑‒–—―−](?=[0-9])', '⠈', 'g');
     marked := regexp_replace(marked, '−(?=[0-9])', '-', 'g');  -- of a word, as is the end of "c++"
-    marked := regexp_replace(marked, E'(?<=[^\\s[:punct:]0-9])\\++(?![^\\s[:punct:]]|\\+)', '', 'g');
+    marked := regexp_replace(marked, format(E'(?<=[^%1$s0-9])\\++(?![^%1$s]|\\+)', apart), '', 'g');
     marked := regexp_replace(marked, E'(?<=[^\\s-])-(?=-*([ \\t]+([^\\s]|$)|[]),.;:!?"''…[]|$))', '⠈', 'g');
     marked := regexp_replace(marked, E'(?<=[0-9])\\.(?=[0-9])|(?<![^\\s([])\\.(?=[0-9])', '⠉', 'g');
     marked := regexp_replace(marked, '(?<=[0-9]),(?=[0-9])', '⠊', 'g');

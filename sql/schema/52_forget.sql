@@ -140,7 +140,10 @@ BEGIN
     PERFORM textsim._refuse_standing(c, forgotten);
     DELETE FROM textsim.merged_row m
     WHERE m.origin = coalesce(c.origin, c.id)
-        AND (m.key = ANY (forgotten) OR m.kept = ANY (forgotten) OR all_removed AND m.new_row IS NULL);
+        AND (m.key = ANY (forgotten) OR m.kept = ANY (forgotten) OR all_removed AND m.new_row IS NULL
+            -- The kept row may be gone, and its document with it.
+            OR m.old_row ->> (SELECT s.scope_column FROM textsim.source s
+                WHERE s.corpus_id = c.id AND s.relation = m.relation) = forget.scope);
     -- While the documents stand, so that the log names those whose clusters the judgements had changed.
     judgements := textsim._forget_judgements(c, forgotten);
     EXECUTE format(lock_documents, 'document_' || c.id) INTO ids USING forgotten;
@@ -162,9 +165,10 @@ BEGIN
     INSERT INTO textsim.forgotten (corpus_id, documents) VALUES (c.id, forget.documents);
 END $$;
 COMMENT ON FUNCTION textsim.forget(text, text[], text, boolean, boolean)
-    IS 'Removes documents, with the judgements, notes, merged rows, events and log entries that have their keys, and returns how many '
-    'of each. Give keys; or scope, for all documents of a scope; or all_removed, for all keys that have no document any '
-    'more; or all_expired, for these and all expired documents. The words of the documents stay in the files of '
-    'the corpus until it is rebuilt: textsim.forgotten has a row for each request that waits for that. textsim forget, '
-    'and Corpus.forget() in Python, rebuild it at once. Raises an error if a row with one of the keys still stands in '
-    'an attached table. In a unique corpus it waits for all writers, and they wait for it.';
+    IS 'Removes documents, with the judgements, notes, merged rows, events and log entries that have their keys, and '
+    'returns how many of each. Give keys; or scope, for all documents of a scope; or all_removed, for all keys that have '
+    'no document any more, also those of rows that merge() has deleted, which unmerge() then cannot bring back; or '
+    'all_expired, for these and all expired documents. The words of the documents stay in the files of the corpus until '
+    'it is rebuilt: textsim.forgotten has a row for each request that waits for that. textsim forget, and '
+    'Corpus.forget() in Python, rebuild it at once. Raises an error if a row with one of the keys still stands in an '
+    'attached table. In a unique corpus it waits for all writers, and they wait for it.';

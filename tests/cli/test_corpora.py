@@ -67,6 +67,8 @@ def test_a_misspelt_scope_is_named_after_an_empty_result(
     for command in commands:
         assert unknown in scoped(*command, "--scope", "Berta").stderr
         assert "no document has the scope" not in scoped(*command, "--scope", "bert").stderr
+    absent = ("quotations", "news.jsonl", "--against", "letters", "--scope", "Berta")
+    assert unknown in scoped(*absent, status=1).stderr
     assert "no document has" not in scoped("pairs", "notes", "--scope", "anna").stderr
     monkeypatch.setattr(operations, "_MOST_READ_FOR_SCOPES", 3)
     far = scoped("query", "notes", text, "--scope", "Berta").stderr

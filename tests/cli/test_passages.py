@@ -85,7 +85,8 @@ def test_quotations_of_a_file(textsim: Textsim) -> None:
     assert [row["verdict"] for row in verdicts] == ["exact", "altered", "absent"]
     (difference,) = verdicts[1]["differences"]
     assert difference == {"quotation": "7", "document": "seven", "kinds": ["numbers", "numerals"]}
-    for message in ("3 quotations: 1 exact, 0 pieces", 'no document "x"', "expected 4 to 500"):
+    summary = "3 quotations: 1 exact, 0 pieces, 1 altered, 1 absent; 2 refused"
+    for message in (summary, 'no document "x"', "expected 4 to 500"):
         assert message in listed.stderr
     anywhere = textsim(*command, input="\n".join(lines[:1]))
     assert rows(anywhere)[0]["key"] == "a"

@@ -38,6 +38,7 @@ def test_bands_that_find_little_are_said(textsim: Textsim, db: ts.Database) -> N
         assert textsim("corpus", "create", f"c{len(settings)}{settings}", *settings).stderr == ""
 
 
+@pytest.mark.more
 def test_passages_are_counted(textsim: Textsim, db: ts.Database, connection: Connection) -> None:
     (row, *_) = textsim("plan", "--passages", "13", "--format", "jsonl").stdout.splitlines()
     assert json.loads(row)["fingerprints/document"] == 43
@@ -155,7 +156,7 @@ def test_edits_give_a_threshold(textsim: Textsim) -> None:
     assert [row["shingle"] for row in rows if row["chosen"]] == ["char:3"]
     assert rows[0]["at 30"] == pytest.approx(22 / 34)
     for arguments, message in [
-        (["--edits", "2", "--characters", "5"], "expected 12 characters or more"),
+        (["--edits", "2", "--characters", "5"], "one of 2 edits; expected 9 characters or more"),
         (["--edits", "0"], "edits is 0; expected 1 to 100"),
         (["--edits", "1", "--threshold", "0.5"], "it takes no CORPUS, no settings and no --plot"),
         (["--edits", "1", "news"], "it takes no CORPUS, no settings and no --plot"),

@@ -26,9 +26,10 @@ from textsim_db.corpus.database import URL_VARIABLE as DATABASE_URL_VARIABLE
 from textsim_db.db.addresses import plain_url, sqlalchemy_url
 from textsim_db.sync import report_worker
 
-WORKER_BACKENDS = b"""
-SELECT pid FROM pg_stat_activity
-WHERE datname = current_database() AND application_name = 'textsim-db worker'
+NO_WORKER_BACKENDS = b"""
+SELECT WHERE NOT EXISTS (
+    SELECT FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'textsim-db worker')
 """
 
 
@@ -211,7 +212,7 @@ def test_a_worker_ends_during_a_long_batch(
             _, told = worker.communicate(timeout=PATIENCE_SECONDS)
             assert worker.returncode == 0, told
             assert "the batch is not finished in time; its statements are cancelled" in told
-            assert connection.execute(WORKER_BACKENDS).fetchall() == []
+            wait_until(connection, NO_WORKER_BACKENDS)
             query = "SELECT lease_until <= now(), tries FROM textsim.pending"
             assert connection.execute(query).fetchall() == [(True, 0)]
         assert "1 added" in textsim("worker", "--once").stderr

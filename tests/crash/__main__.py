@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import random
-import signal
 import sys
 from functools import partial
 
 from tests.crash.runner import crash, table
-from tests.support.embedded import server_folder
+from tests.support.embedded import arguments_of, server_folder
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--only", default="", help="the works whose names contain this")
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    arguments = parser.parse_args()
-    # However the run ends, the server must not outlive it.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    print(f"--seed {arguments.seed}", flush=True)
+    arguments = arguments_of(parser)
     with server_folder() as folder:
         report = partial(print, flush=True)
         works = crash(folder, arguments.kills, arguments.seed, True, report, arguments.only)

@@ -18,10 +18,11 @@ from tests.crash.checks import (
     check_searches,
     documents,
 )
-from tests.crash.stage import REBUILT_DOCUMENTS, SETTINGS, Running, Stage, is_at_work, pending, wait
+from tests.crash.stage import REBUILT_DOCUMENTS, SETTINGS, Running, Stage, is_at_work, pending
 from tests.crash.works import Changes
 from tests.support import unique_writers
 from tests.support.connections import Connection
+from tests.support.waiting import wait_for
 from textsim_db.settings.named_values import ModeName
 
 
@@ -187,9 +188,9 @@ class Transactions(Work):
         with ts.connect(stage.url) as db, psycopg.connect(stage.url, autocommit=True) as connection:
             self.finish(stage, db, first)
             try:
-                wait(lambda: not pending(connection), "workers to finish")
-            except TimeoutError as error:
-                self.findings.problems.append(str(error))
+                wait_for(lambda: not pending(connection))
+            except AssertionError:
+                self.findings.problems.append("the workers have not indexed all changes")
             corpus = db.corpus(self.corpus)
             check_contents(documents(connection, self.corpus), self.model.texts, self.findings)
             self.findings.problems += [f"differs: {difference}" for difference in corpus.drift()]
@@ -268,7 +269,7 @@ class Unique(Work):
             client.connection.close()
             faults = [name for name in client.outcomes if name.startswith("fault: ")]
             self.findings.problems += faults
-            wait(lambda: _is_indexed(db, connection), "changes that are tried again later")
+            wait_for(lambda: _is_indexed(db, connection))
             check_corpus(db.corpus("c"), self.findings)
             check_leftovers(db, connection, self.findings)
         self._compare(stage)

@@ -6,8 +6,6 @@ import multiprocessing
 import random
 import signal
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from multiprocessing.process import BaseProcess
@@ -22,9 +20,9 @@ from tests.crash.checks import Findings
 from tests.crash.works import Job, read
 from tests.support.connections import Connection
 from tests.support.embedded import postmaster
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db.db import embedded_server
 
-PATIENCE_SECONDS = 60.0
 CLIENT = "killed-client"
 SETTINGS: dict[str, Any] = {"shingle": "word:2", "num_hashes": 32, "passages": 4}
 REBUILT_DOCUMENTS = 2000
@@ -87,13 +85,7 @@ class Stage:
 
     def wait_for_all(self) -> None:
         """Wait until every client has begun."""
-        wait(
-            lambda: (
-                all(running.is_worker or running.job.journal.exists() for running in self.running)
-                and all(running.is_worker or running.entries for running in self.running)
-            ),
-            "clients to begin",
-        )
+        wait_for(lambda: all(running.is_worker or running.entries for running in self.running))
 
     def kill(self, kind: str) -> None:
         """Kill a process with SIGKILL."""
@@ -119,7 +111,7 @@ class Stage:
             victim.wait(PATIENCE_SECONDS)
         if kind == "backend":
             # The backend is gone when the postmaster has noticed, and ends the other backends.
-            wait(lambda: not psutil.pid_exists(victims[0].pid), "the postmaster")
+            wait_for(lambda: not psutil.pid_exists(victims[0].pid))
 
     def recover(self, kind: str, findings: Findings) -> None:
         """Start the server again if it was killed, and end all clients.
@@ -137,7 +129,7 @@ class Stage:
         self._stop_clients.unlink(missing_ok=True)
         # The server may still run the last statement of a dead client.
         with psycopg.connect(self.url, autocommit=True) as connection:
-            wait(lambda: not connection.execute(_CLIENTS, [CLIENT]).fetchall(), "dead clients")
+            wait_for(lambda: not connection.execute(_CLIENTS, [CLIENT]).fetchall())
 
     def finish(self, findings: Findings) -> None:
         """Stop the workers, and record processes that failed or hang."""
@@ -163,14 +155,6 @@ class Stage:
 
 
 _CLIENTS = "SELECT pid FROM pg_stat_activity WHERE application_name = %s"
-
-
-def wait(condition: Callable[[], bool], message: str) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        if time.monotonic() > end:
-            raise TimeoutError(f"waited {PATIENCE_SECONDS:.0f} s for {message}")
-        time.sleep(0.02)
 
 
 def is_client(process: psutil.Process) -> bool:

@@ -1,13 +1,13 @@
-"""A notebook in, the same with its outputs out, in a form that changes only if an output does."""
+"""A notebook in, the same with its outputs out, in a form that changes only if an output does.
+
+The import of nbformat takes a fifth of the time of all imports, so only a test that runs pays it.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 from typing import Any
-
-import nbformat
-from nbclient import NotebookClient
 
 from tests.docs.page import ROOT
 from tests.docs.session import addresses, environment
@@ -22,6 +22,9 @@ _METADATA = {
 
 def executed(path: Path, folder: Path, database_url: str) -> str:
     """Execute a notebook in a folder, on a database, and return its form with the new outputs."""
+    import nbformat
+    from nbclient import NotebookClient
+
     notebook = nbformat.read(path, as_version=4)
     resources = {"metadata": {"path": str(folder)}}
     client = NotebookClient(notebook, timeout=SECONDS, record_timing=False, resources=resources)
@@ -34,6 +37,8 @@ def as_stored(notebook: Any) -> str:
 
     Its cells keep their ids, so that a new cell changes no other.
     """
+    import nbformat
+
     notebook.metadata = nbformat.from_dict(_METADATA)
     for cell in notebook.cells:
         cell.metadata = nbformat.from_dict({})

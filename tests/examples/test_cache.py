@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
+import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
@@ -21,6 +22,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.more
 def test_no_client_gets_the_answer_to_another_question(
     db: ts.Database, connection: Connection, database_url: str, rng: random.Random
 ) -> None:

@@ -138,6 +138,7 @@ def assert_each_thing_is_kept_once(
     assert db.corpus("memory").check() == []
 
 
+@pytest.mark.more
 def test_each_tenant_keeps_each_thing_once_and_counts_every_request(
     names: dict[str, Any], memories: Connection, db: ts.Database, seed: int
 ) -> None:

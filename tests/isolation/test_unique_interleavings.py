@@ -362,6 +362,30 @@ def test_a_rejection_waits_for_a_writer_of_its_key(scene: Scene, how: str, commi
     assert scene.forms() == {"rejected: a": BLUE if commit else RED}
 
 
+def test_writers_and_a_rebuild_wait_for_a_rejection(scene: Scene) -> None:
+    scene.corpus.add("a", RED)
+    a, b, c = scene.client("a"), scene.client("b"), scene.client("c")
+    for number, step in enumerate(
+        (
+            lambda: b.db.corpus("c").add_unique("b", BLUE).outcome,
+            lambda: b.sql("SELECT outcome FROM textsim.add_unique('c', 'b', %s)", BLUE)()[0][0],
+        )
+    ):
+        a.does(a.sql("SELECT textsim.reject('c', 'a', 'spam')"))
+        b.waits(step)
+        a.commit()
+        assert b.end() == "rejected", number
+        b.rollback()
+        scene.corpus.remove(["rejected: a"])
+        scene.corpus.add("a", RED)
+    a.does(a.sql("SELECT textsim.reject('c', 'a', 'spam')"))
+    c.waits(lambda: c.db.corpus("c").rebuild(is_unique=False))
+    a.commit()
+    c.end()
+    corpus = scene.db.corpus("c")
+    assert (corpus.rejected(), corpus.config.is_unique, corpus.check()) == ([], False, [])
+
+
 # Attached tables
 
 

@@ -237,6 +237,7 @@ def test_a_downgrade_drops_no_object_of_a_user(db: ts.Database) -> None:
     schema.downgrade(db.engine)
 
 
+@pytest.mark.more
 def test_a_client_uses_a_newer_schema_that_serves_it(server: Server, database_url: str) -> None:
     """It goes on, connects anew, installs nothing, and is refused by a step that does not serve it.
 

@@ -67,6 +67,7 @@ def include_name_of_page() -> IncludeName:
     return filter_of_page
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("schemas", [False, True], ids=["one schema", "all schemas"])
 @pytest.mark.parametrize("with_utils", [False, True], ids=["alembic", "alembic_utils"])
 def test_autogenerate_leaves_alone_what_textsim_db_made(

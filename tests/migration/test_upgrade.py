@@ -185,6 +185,7 @@ def test_default_privileges_take_no_function_from_a_role(server: Server, release
         assert keys == [("1",)]
 
 
+@pytest.mark.more
 @each_release
 def test_clusters_of_another_linkage_keep_their_ids(server: Server, release: Release) -> None:
     """The next update groups them anew, and logs each change; the upgrade changes no cluster."""
@@ -241,19 +242,26 @@ def test_clusters_of_another_linkage_keep_their_ids(server: Server, release: Rel
         assert connection.execute(of_corpora).fetchall() == []
 
 
+@pytest.mark.more
 @each_release
 def test_an_upgrade_deadlocks_no_other_transaction(server: Server, release: Release) -> None:
-    """One transaction reads a document before its corpus; another one reads a view."""
-    with server.database(UTF8) as url, psycopg.connect(url) as user:
+    """One transaction reads a document before its corpus; another one reads a view.
+
+    The upgrade gives way after 300 ms. On a busy machine that may take over a second, the default of
+    deadlock_timeout, so the others have a longer one.
+    """
+    patient = "deadlock_timeout=20s"
+    with server.database(UTF8) as url, psycopg.connect(with_option(url, patient)) as user:
         release.call("textsim_db", "install", url)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(STORED)
         user.execute("SELECT FROM textsim.document_1")
         with pytest.raises(ts.TextsimError, match="lock timeout"):
             ts.install(with_option(url, "lock_timeout=200ms"))
-        with ThreadPoolExecutor() as threads, psycopg.connect(url, autocommit=True) as reader:
+        reading = psycopg.connect(with_option(url, patient), autocommit=True)
+        with ThreadPoolExecutor() as threads, reading as reader:
             upgrade = threads.submit(ts.install, url)
-            ends_at = time.monotonic() + 1.5  # longer than deadlock_timeout
+            ends_at = time.monotonic() + 1.5  # longer than the deadlock_timeout of the upgrade
             while not upgrade.done():
                 reader.execute("SELECT FROM textsim.sources")
                 if time.monotonic() > ends_at:
@@ -308,6 +316,7 @@ def test_the_steps_of_a_release_stay_as_they_are(release: Release) -> None:
         assert file.read_bytes() == (ROOT / "sql" / "upgrade" / file.name).read_bytes()
 
 
+@pytest.mark.more
 @each_release
 def test_characters_keep_their_forms_without_word_ids(server: Server, release: Release) -> None:
     """The step composes them; triggers, nodes and the log see no change, and no word is left."""

@@ -35,6 +35,18 @@ def test_no_similarity_is_lower_and_some_are_as_low(n: int, rng: random.Random) 
     assert len(one & two) / len(one | two) == lowest_similarity(1, 26, n)
 
 
+def test_a_letter_among_characters_without_spaces_is_up_to_three_edits(rng: random.Random) -> None:
+    lower = 0
+    for _ in range(2000):
+        text = "".join(rng.choices("日本語学校東京ab", k=rng.randrange(8, 26)))
+        other = edited(text, 1, rng, "日本語ab")
+        one, two = (set(shingles(each, "char:3")) for each in (text, other))
+        similarity, characters = len(one & two) / len(one | two), max(len(one), len(two)) + 2
+        assert similarity >= lowest_similarity(3, characters, 3), (text, other)
+        lower += similarity < lowest_similarity(1, characters, 3)
+    assert lower > 10
+
+
 @pytest.mark.parametrize("edits", [1, 2])
 def test_every_text_with_some_edits_is_found(
     db: ts.Database, connection: Connection, rng: random.Random, edits: int

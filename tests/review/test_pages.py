@@ -6,7 +6,6 @@ import json
 import math
 import re
 import threading
-import time
 from collections.abc import Generator
 from html import unescape
 from itertools import pairwise
@@ -18,6 +17,7 @@ from starlette.testclient import TestClient
 import textsim_db as ts
 from tests.review.conftest import Open
 from tests.support.review import HOSTILE, check_elements, seen_of, words_of
+from tests.support.waiting import wait_for
 from textsim_db.results import Pair
 from textsim_db.review.corpus_documents import CorpusDocuments
 from textsim_db.settings.named_values import Verdict
@@ -176,10 +176,7 @@ def test_while_pairs_are_read_pages_show_a_few(corpus: ts.Corpus, open_review: O
     assert sent.status_code == 303
     assert client.get("/clusters").status_code == client.get("/precision").status_code == 200
     is_released.set()
-    deadline = time.monotonic() + 60
-    while not client.get("/progress").json()["complete"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: client.get("/progress").json()["complete"])
     page = client.get("/").text
     assert "Estimated" not in page
     assert re.findall('id="clusters">([^<]*)<', page) == ["150"]

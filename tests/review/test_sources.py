@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-import time
 import urllib.error
 import urllib.request
 from html import unescape
@@ -17,6 +16,7 @@ import textsim_db as ts
 from tests.review.conftest import Open
 from tests.support.commands import NEWS, Textsim
 from tests.support.review import seen_of, serving, words_of
+from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from textsim_db.files.file_kinds import FileFormat, Quote
 from textsim_db.files.record_files import RecordColumns
 from textsim_db.files.several_files import RecordFiles
@@ -238,15 +238,15 @@ def test_it_serves_until_an_interrupt_comes(news_corpus: ts.Corpus, database_url
     with serving(database_url, "news_corpus") as address:
         found = re.fullmatch(r"(http://127\.0\.0\.1:\d+)/[\w-]{43}/", address)
         assert found
-        deadline = time.monotonic() + 60
-        while True:
-            with urllib.request.urlopen(f"{address}pairs", timeout=20) as page:
-                if b"<table" in (body := page.read()):
-                    break
-            assert time.monotonic() < deadline, body
-        assert body.count(b'href="pair?') == 3
+
+        def page(address: str) -> bytes:
+            with urllib.request.urlopen(address, timeout=PATIENCE_SECONDS) as answer:
+                return bytes(answer.read())
+
+        wait_for(lambda: b"<table" in page(f"{address}pairs"))
+        assert page(f"{address}pairs").count(b'href="pair?') == 3
         with pytest.raises(urllib.error.HTTPError, match="403"):
-            urllib.request.urlopen(f"{found[1]}/pairs", timeout=20)
+            page(f"{found[1]}/pairs")
 
 
 def test_a_port_in_use_is_named(news_corpus: ts.Corpus, textsim: Textsim) -> None:

@@ -13,16 +13,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
 import psycopg
@@ -30,10 +27,9 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection, tables_of
-from tests.support.embedded import server_folder
+from tests.support.embedded import arguments_of, served, start_worker
 from tests.support.tracked import compare, compare_with_networkx
 from tests.support.tracked_writer import CORPORA, RandomWriter
-from textsim_db.db import embedded_server
 from textsim_db.settings.named_values import Mode, ModeName
 
 BETWEEN_COMPARISONS = 1000
@@ -62,19 +58,7 @@ class Worker:
     def start(self) -> None:
         """Start the process, if none runs."""
         if self._process is None or self._process.poll() is not None:
-            self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "textsim_db.cli",
-                    "worker",
-                    "--log-level",
-                    "warning",
-                    "--poll",
-                    "0.01",
-                ],
-                env={**os.environ, "TEXTSIM_DATABASE_URL": self._url},
-            )
+            self._process = start_worker(self._url, "--poll", "0.01")
 
     def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
         """End the process."""
@@ -171,15 +155,6 @@ class Life:
         assert self._corpus.check() == []
 
 
-@contextmanager
-def served() -> Iterator[str]:
-    """Start an embedded server for the time of the block, and yield its address."""
-    with server_folder() as folder:
-        url = embedded_server.start(folder)
-        ts.install(url)
-        yield url
-
-
 def run(steps: int, writers: int, seed: int) -> Counter[str]:
     """Live one life after another; return what happened."""
     happened: Counter[str] = Counter()
@@ -206,11 +181,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.soak.clusters")
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--writers", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    given = parser.parse_args()
-    # However the run ends, the server must not outlive it.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    print(f"--seed {given.seed}", flush=True)
+    given = arguments_of(parser)
     for name, number in run(given.steps, given.writers, given.seed).items():
         print(f"{name}: {number:,}")
 

@@ -15,12 +15,9 @@ searches. The command prints the measurements of each interval. It exits with 1 
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import signal
 import statistics
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -34,8 +31,7 @@ import psycopg
 import textsim_db as ts
 from benchmarks.generate import vocabulary
 from tests.support.connections import Connection, value
-from tests.support.embedded import server_folder
-from textsim_db.db import embedded_server
+from tests.support.embedded import arguments_of, served, start_worker
 
 WORDS = 60
 VOCABULARY = 20_000
@@ -198,31 +194,29 @@ FROM (SELECT %s * count(*)::float8 FROM t) c (n)
 def soak(seconds: float, documents: int, seed: int) -> list[str]:
     """Run the load for this time, print a line for each interval, and return the faults."""
     interval = max(5.0, min(60.0, seconds / 20))
-    with server_folder() as folder:
-        url = embedded_server.start(folder)
-        ts.install(url)
-        with ts.connect(url) as db, psycopg.connect(url, autocommit=True) as connection:
-            corpus = db.create_corpus("c")
-            texts = Texts(seed)
-            connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text NOT NULL)")
-            with connection.cursor().copy("COPY t FROM STDIN") as copy:
-                for number in range(documents):
-                    copy.write_row((number, texts.draw()))
-            corpus.attach("t", "id", "body")
-            fresh = bytes_of_fresh_copy(connection)
-            worker = subprocess.Popen(
-                [sys.executable, "-m", "textsim_db.cli", "worker", "--log-level", "warning"],
-                env={**os.environ, "TEXTSIM_DATABASE_URL": url},
-            )
-            try:
-                times = (seconds, interval, seed)
-                faults = judge(measure(url, connection, corpus, worker.pid, fresh, *times))
-                if worker.poll() is not None:
-                    faults.append(f"the worker ended with {worker.returncode}")
-                faults += finish(connection, corpus)
-            finally:
-                worker.send_signal(signal.SIGTERM)
-                worker.wait(60)
+    with (
+        served() as url,
+        ts.connect(url) as db,
+        psycopg.connect(url, autocommit=True) as connection,
+    ):
+        corpus = db.create_corpus("c")
+        texts = Texts(seed)
+        connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, body text NOT NULL)")
+        with connection.cursor().copy("COPY t FROM STDIN") as copy:
+            for number in range(documents):
+                copy.write_row((number, texts.draw()))
+        corpus.attach("t", "id", "body")
+        fresh = bytes_of_fresh_copy(connection)
+        worker = start_worker(url)
+        try:
+            times = (seconds, interval, seed)
+            faults = judge(measure(url, connection, corpus, worker.pid, fresh, *times))
+            if worker.poll() is not None:
+                faults.append(f"the worker ended with {worker.returncode}")
+            faults += finish(connection, corpus)
+        finally:
+            worker.send_signal(signal.SIGTERM)
+            worker.wait(60)
     return faults
 
 
@@ -286,11 +280,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak")
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--documents", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    arguments = parser.parse_args()
-    # However the run ends, the server must not outlive it.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    print(f"--seed {arguments.seed}", flush=True)
+    arguments = arguments_of(parser)
     faults = soak(arguments.seconds, arguments.documents, arguments.seed)
     for message in faults:
         print(f"FAILED: {message}")

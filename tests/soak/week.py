@@ -34,6 +34,7 @@ import psycopg
 import textsim_db as ts
 from tests.soak.steady_load import Texts, finish
 from tests.support.connections import Connection
+from tests.support.embedded import arguments_of, start_worker
 from textsim_db.db import embedded_server
 
 DAYS = 7
@@ -90,18 +91,12 @@ class Week:
         with connect(self.url) as connection:
             return int(connection.execute(WAITING).fetchall()[0][0])
 
-    def start_worker(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "textsim_db.cli", "worker", "--log-level", "warning"],
-            env={**os.environ, "TEXTSIM_DATABASE_URL": f"{self.url}&application_name=week-worker"},
-        )
-
     def keep_workers(self) -> None:
         """Start a worker again when it has ended."""
         while not self.stop.wait(0.5):
             for number, worker in enumerate(self.workers):
                 if self.is_kept.is_set() and worker.poll() is not None:
-                    self.workers[number] = self.start_worker()
+                    self.workers[number] = start_worker(self.url)
 
     def end_workers(self) -> None:
         for worker in self.workers:
@@ -340,16 +335,13 @@ def main() -> int:
     """Fill a table on a small disk, start workers, live, and compare; return the status."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak.week")
     parser.add_argument("--rows", type=int, default=105_000)
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    print(f"--seed {arguments.seed}", flush=True)
+    arguments = arguments_of(parser)
     with small_disk() as (folder, is_small_disk):
         url = embedded_server.start(folder)
         ts.install(url)
         week = Week(folder, url, arguments.rows, Texts(arguments.seed), is_small_disk)
         fill(week)
-        week.workers = [week.start_worker() for _ in range(WORKERS)]
+        week.workers = [start_worker(url) for _ in range(WORKERS)]
         try:
             faults = live(week, arguments.seed)
             with ts.connect(url) as db, connect(url) as connection:

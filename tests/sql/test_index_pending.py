@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from typing import Any
 
 import psycopg
@@ -14,10 +12,13 @@ import textsim_db as ts
 from tests.support.collision import FIRST, SECOND
 from tests.support.connections import Connection
 from tests.support.sampling import sample
-from tests.support.waiting import LOCKS
+from tests.support.threads import in_thread
+from tests.support.waiting import LOCKS, wait_until
 
 ROWS = 1500
 """More rows than a part of a run (100), a page of a comparison (1,000) and a batch of the log."""
+
+NOT_GRANTED = f"SELECT FROM {LOCKS} WHERE NOT granted".encode()
 
 in_both_modes = pytest.mark.parametrize("mode", ["queue", "inline"])
 
@@ -139,15 +140,11 @@ def test_index_pending_causes_no_deadlock_of_a_writer_it_waits_for(
         psycopg.connect(database_url, autocommit=True) as watcher,
     ):
         writer.execute("UPDATE t SET body = 'a text that is not committed'")
-        thread = threading.Thread(
-            target=connection.execute, args=["CALL textsim.index_pending('c')"]
-        )
-        thread.start()
-        while watcher.execute(f"SELECT 1 FROM {LOCKS} WHERE NOT granted").fetchone() is None:
-            time.sleep(0.01)
-        writer.execute("TRUNCATE t")
-        writer.commit()
-        thread.join()
+        with in_thread(lambda: connection.execute("CALL textsim.index_pending('c')")) as failures:
+            wait_until(watcher, NOT_GRANTED)
+            writer.execute("TRUNCATE t")
+            writer.commit()
+    assert failures == []
     connection.execute("CALL textsim.index_pending('c')")
     assert count_documents(connection) == (0, 0, 0)
 
@@ -156,27 +153,24 @@ def test_index_pending_causes_no_deadlock_of_a_writer_it_waits_for(
 def test_words_get_ids_after_a_call_was_cancelled(
     db: ts.Database, connection: Connection, mode: str
 ) -> None:
+    """A trigger makes the call wait for a lock at one document, when others are stored already."""
     create_corpus(connection)
-    create_table(connection, 1500)
+    create_table(connection)
     connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
-    failures: list[Exception] = []
-
-    def call() -> None:
-        try:
-            connection.execute("CALL textsim.index_pending('c')")
-        except pg.QueryCanceled as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=call)
-    thread.start()
+    connection.execute(
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END $$;"
+        "CREATE TRIGGER wait BEFORE INSERT ON textsim.document_1 FOR EACH ROW "
+        "WHEN (NEW.key = '700') EXECUTE FUNCTION wait()"
+    )
     with psycopg.connect(db.url, autocommit=True) as watcher:
-        while not count_documents(watcher)[0]:
-            time.sleep(0.01)
-        watcher.execute("SELECT pg_cancel_backend(%s)", [connection.info.backend_pid])
-    thread.join()
-    assert len(failures) == 1
+        watcher.execute("SELECT pg_advisory_lock(7)")
+        with in_thread(lambda: connection.execute("CALL textsim.index_pending('c')")) as failures:
+            wait_until(watcher, NOT_GRANTED)
+            watcher.execute("SELECT pg_cancel_backend(%s)", [connection.info.backend_pid])
+    assert isinstance(failures[0], pg.QueryCanceled)
     documents, waiting, _ = count_documents(connection)
-    assert 0 < waiting <= documents < 1500
+    assert 0 < waiting <= documents < ROWS
     assert db.corpus("c").check() == []
     connection.execute("SELECT textsim.detach('c', 't')")
     assert db.corpus("c").check() == []
@@ -237,7 +231,8 @@ def test_searches_warn_until_a_table_is_indexed(connection: Connection) -> None:
     assert notices == []
 
 
-@pytest.mark.parametrize("mode", ["queue", "inline"])
+@pytest.mark.sampled
+@in_both_modes
 @pytest.mark.parametrize(
     "fault",
     [

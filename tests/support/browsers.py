@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from selenium import webdriver
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-PAGE_SECONDS = 30
+PAGE_SECONDS = 60
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from html import unescape
 
 from tests.support.commands import process
 from tests.support.html import Html
+from tests.support.waiting import PATIENCE_SECONDS
 
 HOSTILE = [
     *("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "'-alert(1)-'"),
@@ -27,7 +28,7 @@ def serving(url: str, *args: str) -> Iterator[str]:
         assert started.stdout is not None
         yield started.stdout.readline().strip()
         started.send_signal(signal.SIGINT)
-        out, messages = started.communicate(timeout=20)
+        out, messages = started.communicate(timeout=PATIENCE_SECONDS)
         assert (started.returncode, out) == (0, ""), messages
         assert messages.endswith("ended\n")
         assert "Traceback" not in messages

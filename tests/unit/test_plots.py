@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ from textsim_db.results import Frequency, Growth, RecallReport, Statistics
 from textsim_db.settings.choose_bands import Bands
 from textsim_db.sketch import recall_plots
 
-pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib is missing")
 
 LEAST_GAPS = {"x": 4, "y": 0}
 """The pixels between two labels; side by side, they need about half a digit."""

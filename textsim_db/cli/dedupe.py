@@ -175,7 +175,7 @@ def dedupe(
             _split_files(
                 texts,
                 rule.config(),
-                _read_shares(split),
+                _read_shares(split, random_seed),
                 random_seed,
                 str(output),
                 output_kind,
@@ -255,7 +255,7 @@ def _check_usage(
         check_output("--report", report, [*read, *written])
 
 
-def _read_shares(text: str) -> dict[str, float]:
+def _read_shares(text: str, random_seed: int) -> dict[str, float]:
     """Read shares such as "train=0.8,test=0.2"; the names become names of files."""
     from textsim_db.cluster.draw_subsets import check_shares
 
@@ -272,7 +272,7 @@ def _read_shares(text: str) -> dict[str, float]:
             raise options.misused(
                 "--split", f'"{shown(item)}" is no NAME=SHARE such as test=0.2'
             ) from None
-    return check_shares(shares)
+    return check_shares(shares, random_seed)
 
 
 def _split_files(

@@ -367,10 +367,10 @@ FORGET = Operation(
     "forget",
     """Remove documents, and all that the database keeps of them.
 
-    The documents go at once, with their judgements, notes, events and log entries. Then the corpus is
-    rebuilt without their words, beside readers and writers. A document whose row stands in an attached
-    table is refused: delete the row first. The receipt says what was removed, and where the texts may
-    still be. The exit status is 1 if another transaction held the rest up.
+    The documents go at once, with their judgements, notes, events, log entries and merged rows. Then the
+    corpus is rebuilt without their words, beside readers and writers. A document whose row stands in an
+    attached table is refused: delete the row first. The receipt says what was removed, and where the
+    texts may still be. The exit status is 1 if another transaction held the rest up.
 
     Examples:
     - `textsim forget news article-17 article-18`

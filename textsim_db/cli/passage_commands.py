@@ -213,8 +213,12 @@ def quotations(
         are_printed = form is not Format.TABLE
         rows = counted("verifying", "quotations", verdicts(), inputs, are_printed)
         write(("verdict", "key", "share", "text", "differences"), rows, form)
+        if counts["altered"] or counts["absent"]:
+            note_unknown_scope(corpus, scope)
     named = (f"{counts[name]:,} {name}" for name in ("exact", "pieces", "altered", "absent"))
     summary = f"{count(counts.total(), 'quotation')}: {', '.join(named)}"
+    if refusals.count:
+        summary += f"; {refusals.count:,} refused"
     if report is not None:
         _write_page(report, f"quotations of {against}", summary, shown_rows)
     print_message(summary)

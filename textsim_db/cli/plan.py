@@ -57,7 +57,9 @@ def plan(
 
     An edit replaces, inserts or removes a character of a normal form. With --edits it prints the lowest
     similarity of texts with this many edits, for texts of several lengths. An exact corpus with this
-    threshold finds all of them. A text that repeats itself counts as a shorter one.
+    threshold finds all of them. A text that repeats itself counts as a shorter one. A change between a
+    character of a script without spaces, such as Chinese, and a letter of another one is up to three
+    edits, because spaces stand around the letter.
 
     The table has the bandings near the chosen banding; JSON lines and CSV have every banding. The
     probabilities follow a formula. If the formula gives 20 to 60 %, up to 1.3 percentage points fewer
@@ -121,7 +123,8 @@ def _show_edits(edits: int, characters: int, form: output.Format) -> None:
     chosen = next(each for each in choices if each.chosen)
     print_message(
         f"--shingle char:{chosen.n} --threshold {chosen.threshold:g} --recall 1 finds every text with "
-        f"{count(edits, 'edit')}, if one of both has {chosen.least_shingles} distinct shingles or more"
+        f"{count(edits, 'edit')}, if one of the two has {chosen.least_shingles} distinct shingles or "
+        "more"
     )
 
 

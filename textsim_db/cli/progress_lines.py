@@ -202,7 +202,7 @@ class WorkLog:
     def write(self) -> None:
         self._logged = time.monotonic()
         for (corpus, table), changes in self._waiting.items():
-            origin = "added by hand" if table is None else f"from {table}"
+            origin = "written by SQL" if table is None else f"from {table}"
             seconds = max(self._logged - self._since, 1e-9)
             rate = changes.written / seconds
             speed = f" ({rate:,.0f}/s)" if changes.written >= _CHANGES_FOR_SPEED else ""

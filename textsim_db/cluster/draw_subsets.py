@@ -17,7 +17,7 @@ from textsim_db.cluster.spanning_forest import Forest, Ids
 from textsim_db.errors import ConfigurationError
 from textsim_db.results import Split
 from textsim_db.results.rows import Key
-from textsim_db.settings.check_values import as_float, is_number
+from textsim_db.settings.check_values import as_float, check_count, is_number
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +27,13 @@ _NOTED_DEVIATION = 0.01
 """From this difference on, a subset's share is noted."""
 
 
-def check_shares(shares: Mapping[str, float]) -> dict[str, float]:
-    """Return the shares of two subsets or more; raise ConfigurationError unless they sum to 1."""
+def check_shares(shares: Mapping[str, float], random_seed: int) -> dict[str, float]:
+    """Return the shares of two subsets or more.
+
+    Raises ConfigurationError unless they sum to 1, and the random seed is 0 or more: Random() takes -1
+    for 1.
+    """
+    check_count(random_seed, "random_seed", 0, 2**63 - 1)
     expected = 'expected the shares of two subsets or more, such as {"train": 0.8, "test": 0.2}'
     if not isinstance(shares, Mapping) or len(shares) < 2:
         raise ConfigurationError(f"the shares are {shares!r:.100}; {expected}")

@@ -115,5 +115,8 @@ class CheckedArguments:
 
 
 def checked_count(count: int | None, name: str) -> int | None:
-    """Return the largest number of results, None for all; raises ConfigurationError."""
-    return None if count is None else check_count(count, name, 1, 2**63 - 1)
+    """Return the largest number of results, None for all; raises ConfigurationError.
+
+    The server counts in four bytes, and no corpus has more documents.
+    """
+    return None if count is None else min(check_count(count, name, 1, 2**63 - 1), 2**31 - 1)

@@ -194,8 +194,7 @@ class ClusterMethods(CheckedArguments):
         from textsim_db.cluster import draw_subsets
         from textsim_db.read import list_clusters
 
-        checked = draw_subsets.check_shares(shares)
-        check_count(random_seed, "random_seed", 0, 2**63 - 1)
+        checked = draw_subsets.check_shares(shares, random_seed)
         check_callable(stratify, "stratify")
         criterion = self._criterion("jaccard", threshold, language, self._part_of_pairs(scope))
         if not self.config.is_exact or criterion.threshold < self.config.threshold:

@@ -280,19 +280,20 @@ class TableMethods(CheckedArguments):
     ) -> ForgetReport:
         """Remove documents and all that the database keeps of them, their words included.
 
-        The documents, their judgements with the notes, the events of their clusters and the log entries
-        with their keys are removed at once, in one transaction. Their words are in the dictionary of the
-        corpus, which a rebuild writes anew; it runs at once, beside readers and writers, or with
-        `later` when rebuild() or forget() is called next. Requests that come while it runs share the
-        next rebuild. Then the tables of judgements and log entries are written anew, because a removed
-        row leaves its bytes in the file of its table.
+        The documents, their judgements with the notes, the events of their clusters, and the log entries
+        and merged rows with their keys are removed at once, in one transaction. Their words are in the
+        dictionary of the corpus, which a rebuild writes anew; it runs at once, beside readers and
+        writers, or with `later` when rebuild() or forget() is called next. Requests that come while it
+        runs share the next rebuild. Then the tables of judgements, log entries and merged rows are
+        written anew, because a removed row leaves its bytes in the file of its table.
 
         Args:
             keys: the keys of the documents.
             scope: instead of keys, the scope whose documents are forgotten.
             all_expired: instead of keys, forget all documents whose time is over.
             all_removed: instead of keys, forget the documents that were removed: the words that no
-                document has, and the judgements and events of keys that no document has.
+                document has, the judgements and events of keys that no document has, and the rows that
+                merge() has deleted, which unmerge() then cannot bring back.
             later: leave the words to the next rebuild.
 
         Raises:

@@ -23,7 +23,7 @@ from textsim_db.files.several_texts import KeyedTexts, keyed_texts
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import AddReport, Cluster, Distinct, Pair, Split
 from textsim_db.results.html import ResultList
-from textsim_db.settings.check_values import check_callable, check_count
+from textsim_db.settings.check_values import check_callable
 from textsim_db.settings.corpus_settings import (
     IN_MEMORY,
     PAIR_SETTINGS,
@@ -270,8 +270,7 @@ def split(
         >>> textsim_db.split(news, {"train": 0.5, "test": 0.5})
         Split(subsets={'train': (0, 2), 'test': (1, 3)}, cut=0, largest=2)
     """
-    checked = check_shares(shares)
-    check_count(random_seed, "random_seed", 0, 2**63 - 1)
+    checked = check_shares(shares, random_seed)
     check_callable(stratify, "stratify")
     documents = keyed_texts(texts, "split", text, key)
     loaded = load(documents, settings, for_merges=True)

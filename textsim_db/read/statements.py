@@ -266,7 +266,7 @@ DOCUMENTS_TO_SPLIT: Final[LiteralString] = """
 /* textsim-db: documents of corpus {id} to split */
 SELECT d.id, d.key FROM {document} d
 WHERE (%(language)s::text IS NULL OR d.language = %(language)s)
-    AND (%(part)s::integer IS NULL OR d.part = %(part)s){alive}
+    AND (%(part)s::bigint IS NULL OR d.part = %(part)s){alive}
 ORDER BY d.key COLLATE "C"
 """
 KEYS_OF_IDS: Final[LiteralString] = """

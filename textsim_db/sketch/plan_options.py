@@ -11,6 +11,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from textsim_db.errors import ConfigurationError
+from textsim_db.results.numbers_as_text import count
 from textsim_db.settings.check_values import as_float, check_count, is_number
 from textsim_db.settings.choose_bands import (
     MIN_ROWS,
@@ -311,7 +312,7 @@ def plan_edits(edits: int, characters: int) -> list[EditOption]:
     if not options:
         raise ConfigurationError(
             f"a text of {characters} characters may share no {LENGTHS[0]} characters in a row with one "
-            f"of {edits} edits; expected {2 * LENGTHS[0] * edits} characters or more"
+            f"of {count(edits, 'edit')}; expected {LENGTHS[0] * (edits + 1)} characters or more"
         )
     high = [
         each for each in options if each.threshold >= _LOW_THRESHOLD and each.n <= _LONGEST_SHINGLE

@@ -279,7 +279,7 @@ def _without_digits(word: str) -> str:
 
 _SIGNS = re.compile(
     r"([%‰*/\\&@]|(?<=[0-9])[-‐-―−.,:](?=[0-9])|(?<![^\s(\[])\.(?=[0-9])"
-    r"|(?<=[^\s-])-(?=-*(?:[ \t]+(?:[^\s]|\Z)|[]),.;:!?\"'…[]|\Z)))"
+    r"|(?<=[^\s-])-(?=-*(?:[^\S\n-\r\x85\u2028\u2029]+(?:[^\s]|\Z)|[]),.;:!?\"'…[]|\Z)))"
     r"|[^\W\d_]\++(?![\w+])|([^\w\s−]|−(?![0-9]))"
 )
 """Punctuation that may decide: percent, operators, the signs and the point of numbers, and the minus of

@@ -339,8 +339,8 @@ class TwinCheck:
             if fault is not None:
                 reason = fault.replace(self._built.corpus.name, self.old.name)
                 raise ConfigurationError(
-                    f"table {table} is attached and does not fit the new settings: {reason}; detach "
-                    "the table, and attach it again after the rebuild"
+                    f"table {table} is attached and does not fit the new settings: {reason}; "
+                    "before the rebuild, attach it anew with replace, or detach it"
                 )
 
     def _refusal(self, matches: Twins, count: int) -> ConfigurationError:

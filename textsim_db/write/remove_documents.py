@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN_SECONDS = 0.1
 """The pause before another look whether a rebuild of another session has ended."""
-KEPT_TABLES: Final[tuple[LiteralString, ...]] = ("textsim.judgement", "textsim.pending")
+KEPT_TABLES: Final[tuple[LiteralString, ...]] = (
+    "textsim.judgement",
+    "textsim.merged_row",
+    "textsim.pending",
+)
 """The tables of keys that outlive a rebuild. VACUUM alone leaves removed rows in their pages."""
 PATIENCE_SECONDS = 3.0
 """How long writing such a table anew waits for transactions that may read the removed rows."""

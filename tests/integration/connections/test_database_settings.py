@@ -104,7 +104,7 @@ def set_all(server: Server, url: str, settings: Mapping[LiteralString, str]) -> 
 @pytest.mark.parametrize(
     "settings",
     [
-        SETTINGS,
+        pytest.param(SETTINGS, marks=pytest.mark.more),
         pytest.param({"IntervalStyle": "sql_standard"}, marks=pytest.mark.long),
         *(pytest.param({n: s}, marks=pytest.mark.long) for n, s in SETTINGS.items()),
     ],

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -28,7 +27,7 @@ from sqlalchemy.pool import QueuePool
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.support import aio as support
+from tests.support import aio as support, waiting
 from tests.support.connections import engine_of
 from tests.support.documents import documents as numbered_documents
 from tests.support.random_cancels import cancel_at_random
@@ -42,7 +41,6 @@ from textsim_db.settings.named_values import ModeName
 from textsim_db.write.temporary_corpora import temporary_name
 
 PROGRAM_VARIABLE = "TEXTSIM_TEST_PGBOUNCER"
-START_SECONDS = 20.0
 KEEPS_PREPARED = (1, 21)
 """First version that supports prepared statements, if max_prepared_statements is set."""
 
@@ -100,12 +98,10 @@ def run_pgbouncer(address: str, settings: str = "") -> Iterator[str]:
 
 
 def wait_for(folder: Path, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while not (folder / ".s.PGSQL.6432").exists():
-        if process.poll() is not None or time.monotonic() > deadline:
-            log = folder / "log"
-            pytest.fail(f"pgbouncer did not start: {log.read_text() if log.exists() else ''}")
-        time.sleep(0.02)
+    socket, log = folder / ".s.PGSQL.6432", folder / "log"
+    waiting.wait_for(lambda: socket.exists() or process.poll() is not None)
+    if not socket.exists():
+        pytest.fail(f"pgbouncer did not start: {log.read_text() if log.exists() else ''}")
 
 
 @pytest.fixture
@@ -173,10 +169,7 @@ def test_a_worker_indexes_behind_a_pooler(pooled_url: str, mode: ModeName) -> No
             )
             client.execute("DELETE FROM t WHERE id % 3 = 0")
             client.execute("UPDATE t SET body = body || ' and more' WHERE id % 3 = 1")
-            deadline = time.monotonic() + 60
-            while corpus.status().pending or len(corpus) != 200:
-                assert time.monotonic() < deadline, corpus.status()
-                time.sleep(0.05)
+            waiting.wait_for(lambda: not corpus.status().pending and len(corpus) == 200)
         finally:
             worker.stop()
             thread.join()

@@ -21,12 +21,15 @@ from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, LOCKS, wait_for, wait
 def test_a_load_that_the_server_ends_for_a_deadlock_is_repeated(
     db: ts.Database, corpus: ts.Corpus, connection: Connection
 ) -> None:
-    """The load has the shorter deadlock_timeout, so the server ends the load's transaction."""
+    """The load has the shorter deadlock_timeout, so the server ends the load's transaction.
+
+    The server looks for a deadlock once, so the other session must wait by then.
+    """
     corpus.add_many([("a", "one"), ("b", "two")])
     before = count_deadlocks(connection)
     with (
         psycopg.connect(with_option(db.url, "deadlock_timeout=60000")) as other,
-        ts.connect(with_option(db.url, "deadlock_timeout=200")) as database,
+        ts.connect(with_option(db.url, "deadlock_timeout=3000")) as database,
     ):
         same = database.corpus("c")
         other.execute("SELECT textsim.add('c', 'b', 'two changed')")

@@ -17,7 +17,7 @@ from tests.support.threads import in_thread
 from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
 
-SLEEP = 0.0005
+SLEEP = 0.0015
 SLOW = f"""
 CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -70,10 +70,10 @@ def translate_to_german(data: bytes) -> bytes:
 def test_a_batch_that_times_out_is_written_in_parts(
     corpus: ts.Corpus, connection: Connection, proxy: Proxy, translate: Callable[[bytes], bytes]
 ) -> None:
-    """1,200 documents take over 600 ms, and a statement may take 300 ms."""
+    """1,200 documents take over 1,800 ms, and a statement may take 600 ms."""
     slow_down_inserts(connection)
     proxy.replies = translate
-    with ts.connect(with_option(proxy.url, "statement_timeout=300")) as hasty:
+    with ts.connect(with_option(proxy.url, "statement_timeout=600")) as hasty:
         same = hasty.corpus("c")
         report = same.add_many(documents(1200))
         assert report.added == 1200
@@ -102,7 +102,7 @@ def test_a_worker_writes_a_batch_that_times_out_in_parts(
         "INSERT INTO t SELECT i, 'text number ' || i FROM generate_series(1, 2000) i"
     )
     connection.execute("INSERT INTO t VALUES ('slow', 'it takes its time')")
-    with ts.connect(with_option(db.url, "statement_timeout=300")) as hasty:
+    with ts.connect(with_option(db.url, "statement_timeout=600")) as hasty:
         hasty.worker().run(until_idle=True)
         assert len(corpus) == 2000
         assert 4 <= count_transactions(connection) <= 64

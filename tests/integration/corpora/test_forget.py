@@ -11,6 +11,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
+from tests.support.sampling import sample
 from tests.support.waiting import wait_for
 from textsim_db.results import ForgetReport
 from textsim_db.write import rebuild
@@ -99,7 +100,9 @@ def test_no_file_has_the_text_of_a_dropped_corpus(
     check_traces(connection, ForgetReport(to_run=statements))
 
 
-@pytest.mark.parametrize("end", ["removed", "replaced", "expired", "deleted row"])
+@pytest.mark.parametrize(
+    "end", sample(["deleted row", "removed", "replaced", "expired"], 4, "more")
+)
 def test_what_is_left_of_removed_documents_is_forgotten(
     corpus: ts.Corpus, connection: Connection, db: ts.Database, end: str
 ) -> None:
@@ -123,6 +126,30 @@ def test_what_is_left_of_removed_documents_is_forgotten(
     check_traces(connection, report, {KEY, NOTE} if end == "replaced" else set())
     assert corpus.check() == []
     assert len(corpus) == {"expired": 0, "replaced": 303}.get(end, 300)
+
+
+@pytest.mark.parametrize("choice", [{"keys": [f"{KEY}-1"]}, {"scope": "b"}, {"all_removed": True}])
+def test_the_old_rows_of_a_merge_are_forgotten(
+    corpus: ts.Corpus, connection: Connection, db: ts.Database, choice: dict[str, Any]
+) -> None:
+    corpus.remove([KEY, f"{KEY}-waiting", "copy"])
+    insert = "INSERT INTO ticket VALUES (%s, %s, %s, now())"
+    for number in range(2):
+        connection.execute(insert, [f"{KEY}-{number}", TEXT, "b"])
+        connection.execute(insert, [f"other-{number}", "a text of another person", "d"])
+    db.worker().run(until_idle=True)
+    assert corpus.merge("ticket").merged == 2
+    connection.execute("DELETE FROM ticket WHERE tenant = 'b'")
+    db.worker().run(until_idle=True)
+    assert TEXT in str(connection.execute("SELECT old_row FROM textsim.merged_row").fetchall())
+    connection.execute("ANALYZE textsim.merged_row")
+    report = corpus.forget(**choice)
+    scopes = connection.execute("SELECT old_row ->> 'tenant' FROM textsim.merged_row").fetchall()
+    assert scopes == ([] if "all_removed" in choice else [("d",)])
+    # A transaction, also of another database, may read removed rows.
+    for statement in report.to_run:
+        connection.execute(statement.encode())
+    assert not [line for line in traces(connection) if re.search(" in (merged_row|pg_stat)", line)]
 
 
 def test_a_standing_row_is_refused(

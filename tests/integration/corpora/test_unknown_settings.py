@@ -10,6 +10,7 @@ import pytest
 import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
+from tests.support.sampling import sample
 from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
 from textsim_db.aio import connect
@@ -41,7 +42,7 @@ def newer(db: ts.Database, connection: Connection) -> ts.Database:
     return db
 
 
-@pytest.mark.parametrize("named", SETTINGS)
+@pytest.mark.parametrize("named", sample(SETTINGS, 2, "more"))
 def test_a_client_refuses_a_setting_that_it_does_not_know(
     newer: ts.Database,
     connection: Connection,

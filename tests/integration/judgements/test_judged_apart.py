@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
-
 import pytest
-from psycopg.errors import UniqueViolation
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.sources import index_all_pending
+from tests.support.unique_ways import BATCHES, CALLS, OF_TABLES
 from textsim_db.compare.match_rule import form_hash
 from textsim_db.results import Outcome
 from textsim_db.text.tokens import normal_form
@@ -19,50 +15,7 @@ from textsim_db.text.tokens import normal_form
 STANDING = "one two three four five six seven eight nine ten red"
 NEAR = STANDING.replace("red", "blue")
 
-Write = Callable[[ts.Corpus, Connection, str, str, str | None], object]
-
-
-def _of_table(finish: Callable[[ts.Corpus, Connection], object] | None) -> Write:
-    """Return a writer of a row; with finish, the triggers do not see the row."""
-
-    def write(corpus: ts.Corpus, connection: Connection, key: str, text: str, scope: Any) -> None:
-        if finish is not None:
-            connection.execute("ALTER TABLE t DISABLE TRIGGER ALL")
-        connection.execute("INSERT INTO t VALUES (%s, %s, %s)", [key, text, scope])
-        if finish is not None:
-            connection.execute("ALTER TABLE t ENABLE TRIGGER ALL")
-            finish(corpus, connection)
-
-    return write
-
-
-def _twins_of(corpus: ts.Corpus, connection: Connection, key: str, text: str, scope: Any) -> None:
-    scopes = None if scope is None else [scope]
-    query = "SELECT key FROM textsim.twins_of('c', %s, %s, %s)"
-    if connection.execute(query, [[key], [text], scopes]).fetchall() == []:
-        corpus.add_many([(key, text) if scope is None else (key, text, scope)])
-
-
-def _index_pending(_: ts.Corpus, connection: Connection) -> None:
-    connection.execute(
-        "INSERT INTO textsim.pending (kind, corpus_id, source_id) VALUES ('compare', 1, 1)"
-    )
-    connection.execute("CALL textsim.index_pending('c')")
-
-
-WAYS: dict[str, Write] = {
-    "add": lambda _, c, *a: c.execute("SELECT textsim.add('c', %s, %s, %s)", a),
-    "add_unique": lambda _, c, *a: c.execute(
-        "SELECT * FROM textsim.add_unique('c', %s, %s, %s)", a
-    ),
-    "python add": lambda c, _, *a: c.add(*a),
-    "python add_unique": lambda c, _, *a: c.add_unique(*a),
-    "add_many": lambda c, _, *a: c.add_many([tuple(x for x in a if x is not None)]),
-    "twins_of": _twins_of,
-    "table": _of_table(None),
-    "reconcile": _of_table(lambda corpus, _: corpus.reconcile()),
-    "index_pending": _of_table(_index_pending),
-}
+WAYS = CALLS | BATCHES | OF_TABLES
 
 
 @pytest.fixture(params=[(1.0, None), (0.95, "s")], ids=["exact", "bands, scoped"])
@@ -91,12 +44,11 @@ def test_a_pair_judged_different_is_no_twin(
     for number, (name, write) in enumerate(WAYS.items()):
         (text, standing), key = texts_of(number), f"k{number}"
         corpus.add(f"s{number}", standing, scope)
-        with suppress(UniqueViolation, ts.DuplicateError):
-            write(corpus, connection, key, text, scope)
+        assert not write(corpus, connection, key, text, scope).is_stored, name
         assert key not in corpus, name
         connection.execute("DELETE FROM t")
         corpus.judge(f"s{number}", key, "different")
-        write(corpus, connection, key, text, scope)
+        assert write(corpus, connection, key, text, scope).is_stored, name
         assert key in corpus, name
         connection.execute("ALTER TABLE t DISABLE TRIGGER ALL")
         connection.execute("DELETE FROM t")
@@ -116,8 +68,8 @@ def test_a_changed_text_is_a_twin_again(corpus: ts.Corpus, connection: Connectio
         corpus.add(f"s{number}", standing, scope)
         hashes = form_hash(normal_form(text)), form_hash(normal_form(standing))
         corpus.judge_many([(key, f"s{number}", "different", None, None, None, hashes)])
-        with suppress(ts.DuplicateError, UniqueViolation):
-            write(corpus, connection, key, text.replace("blue", "green"), scope)
+        changed = text.replace("blue", "green")
+        assert not write(corpus, connection, key, changed, scope).is_stored, name
         assert key not in corpus, name
         connection.execute("DELETE FROM t")
         write(corpus, connection, key, text.upper(), scope)

@@ -73,6 +73,15 @@ def test_no_similar_pair_is_cut_and_shares_are_held(
     assert "instead of" not in caplog.text
 
 
+def test_one_scope_is_split(db: ts.Database) -> None:
+    texts = {f"{n:03d}": text for n, text in enumerate(draw_texts(random.Random(3), 120))}
+    corpus = db.create_corpus("scoped", recall=1.0, threshold=0.6, scoped=True)
+    corpus.add_many((key, text, "xy"[int(key) % 2]) for key, text in texts.items())
+    of_scope = {key: text for key, text in texts.items() if int(key) % 2}
+    split = ts.split(of_scope, SHARES, 1, threshold=0.6)
+    assert subset_of(corpus.split(SHARES, 1, scope="y")) == subset_of(split)
+
+
 def test_shares_that_cannot_be_held(db: ts.Database, caplog: pytest.LogCaptureFixture) -> None:
     copies = ["one two three four"] * 9
     for shares, message in (
@@ -129,6 +138,7 @@ def test_wrong_options(textsim: Textsim) -> None:
         (["--split", "a=0.5,../b=0.5", "-o", "x"], '"../b" names no other file'),
         (["--split", "a=0.5,a=0.5", "-o", "x"], '"a" names no other file'),
         (["--split", "a,b", "-o", "x"], '"a" is no NAME=SHARE such as test=0.2'),
+        (["--split", "a=0.5,b=0.5", "-o", "x", "--random-seed", "-1"], "random_seed is -1"),
         (
             ["--split", "a=0.5,b=0.5", "-o", "x", "--annotate", "--keep", "last"],
             "--split: it removes nothing; leave out --annotate, --keep",

@@ -63,6 +63,7 @@ def forged_shingles(rng: random.Random, count: int) -> list[str]:
     ]
 
 
+@pytest.mark.more
 def test_a_crowd_that_shares_a_forged_fingerprint_shares_no_passage(
     db: ts.Database, connection: Connection, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:

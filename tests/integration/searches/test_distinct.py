@@ -163,6 +163,7 @@ def test_a_key_without_a_document_is_named_or_kept(
     kept = [("none", 1, ()), ("b", 2, ("a",)), ("c", 5, ())]
     assert small.distinct(keys, missing="keep") == kept
     assert small.distinct(keys, 2, missing="keep") == kept[:2]
+    assert small.distinct(keys, 2**31, missing="keep") == kept
     assert small.distinct([]) == in_sql(connection, []) == []
     assert small.distinct(["x", "y"], missing="keep") == [("x", 1, ()), ("y", 2, ())]
 

@@ -13,7 +13,7 @@ import pytest
 from psycopg import errors as pg, sql
 
 import textsim_db as ts
-from tests.support.connections import Connection
+from tests.support.connections import Connection, with_option
 from tests.support.sampling import sample
 from tests.support.waiting import wait_until
 from textsim_db.settings.named_values import ModeName
@@ -138,7 +138,11 @@ def test_attaching_a_partitioned_table_causes_no_deadlock(
     writers: int,
     rng: random.Random,
 ) -> None:
-    """Writers change rows while the table is attached and detached."""
+    """Writers change rows while the table is attached and detached.
+
+    Attaching gives way after half a second. On a busy machine that may take longer than the default of
+    deadlock_timeout, so the writers have a longer one.
+    """
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(
             "CREATE TABLE t (id bigint PRIMARY KEY, body text) PARTITION BY RANGE (id)"
@@ -153,7 +157,9 @@ def test_attaching_a_partitioned_table_causes_no_deadlock(
 
     def write(number: int) -> None:
         own_random = random.Random(seeds[number])
-        with psycopg.connect(database_url, autocommit=True) as own:
+        with psycopg.connect(
+            with_option(database_url, "deadlock_timeout=20s"), autocommit=True
+        ) as own:
             while not stop.is_set():
                 # Each writer has its own rows, so that writers do not wait for each other.
                 low, high = sorted(own_random.sample(range(66), 2))

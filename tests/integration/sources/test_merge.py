@@ -223,6 +223,7 @@ def test_a_row_of_another_scope_than_its_kept_row_comes_back(connection: Connect
     assert unmerge(connection, "key => '2', mergeable => true") == {"2": "restored"}
 
 
+@pytest.mark.more
 def test_one_row_of_many_comes_back(connection: Connection) -> None:
     make_table(connection, ["one two three four"] * 102)
     assert merge(connection)[1] == 101

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from psycopg import errors as pg
 
 import textsim_db as ts
 from tests.support.connections import Connection, engine_of, value
-from textsim_db.results import Outcome
+from tests.support.unique_ways import CALLS
 
 COMMON = "one two three four five six seven eight nine ten"
 RED, BLUE, OTHER = f"{COMMON} red", f"{COMMON} blue", "nothing that any other text in here contains"
@@ -29,37 +28,6 @@ def forced_keys(connection: Connection) -> set[str]:
     return {key for (key,) in connection.execute(query.encode())}
 
 
-def in_sql(function: str) -> Callable[..., list[str]]:
-    def write(
-        connection: Connection, corpus: ts.Corpus, key: str, text: str, **force: float
-    ) -> list[str]:
-        named = "".join(f", {name} => '{value}'" for name, value in force.items())
-        query = f"SELECT * FROM textsim.{function}('c', %s, %s{named})"
-        try:
-            rows = connection.execute(query.encode(), [key, text]).fetchall()
-        except pg.UniqueViolation as error:
-            return [str(error.diag.message_detail).split("(")[1].split(")")[0]]
-        return [row[1] for row in rows if function == "add_unique" and row[0] == "twin"]
-
-    return write
-
-
-def in_python(method: str) -> Callable[..., list[str]]:
-    def write(
-        connection: Connection, corpus: ts.Corpus, key: str, text: str, **force: float
-    ) -> list[str]:
-        try:
-            result = getattr(corpus, method)(key, text, **force)
-        except ts.DuplicateError as error:
-            return [match.key for match in error.matches]
-        if method == "add" or result.outcome is not Outcome.TWIN:
-            return []
-        return [match.key for match in result.matches]
-
-    return write
-
-
-WAYS = [in_sql("add"), in_sql("add_unique"), in_python("add"), in_python("add_unique")]
 STEPS: list[tuple[str, str, dict[str, float], list[str], set[str]]] = [
     ("a", RED, {}, [], set()),
     ("b", BLUE, {}, ["a"], set()),
@@ -80,12 +48,13 @@ def test_a_forced_document_stands_beside_its_matches(
     db: ts.Database, connection: Connection, recall: float
 ) -> None:
     """Copies of a stored text are forced by a word of their own. A rebuild keeps what was forced."""
-    for write in WAYS:
+    for name, write in CALLS.items():
         corpus = create(db, recall=recall)
         for step in STEPS:
             key, text, force, in_the_way, forced = step
-            assert write(connection, corpus, key, text, **force) == in_the_way, (write, step)
-            assert forced_keys(connection) == forced, (write, step)
+            written = write(corpus, connection, key, text, **force)
+            assert written.standing == in_the_way, (name, step)
+            assert forced_keys(connection) == forced, (name, step)
         assert corpus.rebuild(seed=7)
         assert forced_keys(connection) == {"c", "d"}
         assert corpus.check() == []

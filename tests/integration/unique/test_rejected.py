@@ -6,7 +6,6 @@ import inspect
 import math
 import random
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +19,7 @@ from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.expiry import table_of
 from tests.support.readers import NO_READERS, draws, functions, python_rows, sql_rows
+from tests.support.unique_ways import BATCHES, CALLS
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
 from textsim_db.results import Outcome, Rejected
 
@@ -48,59 +48,13 @@ def posts(request: pytest.FixtureRequest, db: ts.Database) -> ts.Corpus:
     return corpus
 
 
-def in_sql(statement: str) -> Callable[[ts.Corpus, Connection, str, str], str]:
-    def write(corpus: ts.Corpus, connection: Connection, key: str, text: str) -> str:
-        values = {"key": key, "text": text, "scope": scope_of(corpus)}
-        try:
-            return str(connection.execute(statement.encode(), values).fetchall())
-        except pg.UniqueViolation as error:
-            return f"{error.diag.message_primary} {error.diag.message_detail}"
-
-    return write
-
-
-def add(corpus: ts.Corpus, connection: Connection, key: str, text: str) -> str:
-    with pytest.raises(ts.DuplicateError) as caught:
-        corpus.add(key, text, scope_of(corpus))
-    return f"{caught.value}: {caught.value.matches[0].key}"
-
-
-def add_unique(corpus: ts.Corpus, connection: Connection, key: str, text: str) -> str:
-    answer = corpus.add_unique(key, text, scope_of(corpus))
-    assert answer.outcome is Outcome.REJECTED
-    assert not answer.is_stored
-    return f"{answer.reason}: {answer.matches[0].key}"
-
-
-def add_many(corpus: ts.Corpus, connection: Connection, key: str, text: str) -> str:
-    scope = (scope_of(corpus),) if corpus.config.scoped else ()
-    (twin,) = corpus.add_many([(key, text, *scope)]).twins
-    return f"{twin.standing} spam"
-
-
-WRITERS: dict[str, Callable[[ts.Corpus, Connection, str, str], str]] = {
-    "add": add,
-    "add_unique": add_unique,
-    "add_many": add_many,
-    "sql add": in_sql("SELECT textsim.add('posts', %(key)s, %(text)s, %(scope)s)"),
-    "sql add_unique": in_sql(
-        "SELECT outcome, key, reason FROM textsim.add_unique('posts', %(key)s, %(text)s, %(scope)s)"
-    ),
-    "sql twins_of": in_sql(
-        "SELECT standing, 'spam' FROM textsim.twins_of("
-        "'posts', ARRAY[%(key)s], ARRAY[%(text)s], ARRAY[%(scope)s])"
-    ),
-}
-
-
-@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize("way", CALLS | BATCHES)
 @pytest.mark.both_servers
-def test_every_writer_keeps_it_out(posts: ts.Corpus, connection: Connection, writer: str) -> None:
-    write = WRITERS[writer]
+def test_every_writer_keeps_it_out(posts: ts.Corpus, connection: Connection, way: str) -> None:
     for key, text in [("2", TEXT), ("2", NEAR), ("1", TEXT), ("1", NEAR)]:
-        answer = write(posts, connection, key, text)
-        assert "rejected: 1" in answer
-        assert "spam" in answer
+        written = (CALLS | BATCHES)[way](posts, connection, key, text, scope_of(posts))
+        assert (written.is_stored, written.standing) == (False, ["rejected: 1"])
+        assert "spam" in written.message or way in BATCHES
     assert len(posts) == 0
     assert posts.add_unique("1", OTHER, scope_of(posts)).outcome is Outcome.NEW
     if posts.config.guards:
@@ -244,31 +198,6 @@ def test_a_document_that_does_not_count_cannot_be_rejected(posts: ts.Corpus) -> 
             posts.reject(key, "spam")
 
 
-@pytest.mark.parametrize("in_python", [True, False])
-def test_a_writer_that_waits_for_the_rejection_obeys_it(
-    db: ts.Database, connection: Connection, database_url: str, in_python: bool
-) -> None:
-    posts = db.create_corpus("posts", threshold=0.6, recall=1, is_unique=True)
-    posts.add("1", TEXT)
-    outcomes: list[str] = []
-
-    def write() -> None:
-        if in_python:
-            outcomes.append(posts.add_unique("2", NEAR).outcome)
-        else:
-            statement = "SELECT outcome FROM textsim.add_unique('posts', '2', %s)"
-            with db.engine.connect() as other:
-                outcomes.append(other.exec_driver_sql(statement, (NEAR,)).scalar_one())
-
-    with psycopg.connect(database_url) as client:
-        client.execute("SELECT textsim.reject('posts', '1', 'spam')")
-        thread = threading.Thread(target=write)
-        thread.start()
-        wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
-    thread.join()
-    assert outcomes == ["rejected"]
-
-
 def test_a_rejection_is_repeated_after_a_conflict(
     db: ts.Database, connection: Connection, database_url: str
 ) -> None:
@@ -287,20 +216,6 @@ def test_a_rejection_is_repeated_after_a_conflict(
     thread.join()
     assert keys == ["rejected: 1"]
     assert (posts.rejected(), posts.check()) == ([Rejected("rejected: 1", "spam", None)], [])
-
-
-def test_a_corpus_that_becomes_not_unique_waits_for_rejections(
-    db: ts.Database, connection: Connection, database_url: str
-) -> None:
-    posts = db.create_corpus("posts", threshold=0.6, recall=1, is_unique=True)
-    posts.add("1", TEXT)
-    thread = threading.Thread(target=posts.rebuild, kwargs={"is_unique": False})
-    with psycopg.connect(database_url) as client:
-        client.execute("SELECT textsim.reject('posts', '1', 'spam')")
-        thread.start()
-        wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
-    thread.join()
-    assert (posts.rejected(), posts.config.is_unique, posts.check()) == ([], False, [])
 
 
 def test_the_commands(textsim: Textsim, db: ts.Database) -> None:

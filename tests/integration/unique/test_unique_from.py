@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pytest
 from psycopg import errors as pg
@@ -11,6 +10,7 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.sampling import sample
+from tests.support.unique_ways import BATCHES, CALLS, OF_TABLES
 
 WORDS = [f"w{n:02}" for n in range(20)]
 STANDING = " ".join(WORDS)
@@ -21,44 +21,8 @@ def similar(similarity: float) -> str:
     return " ".join(WORDS[: round(20 * similarity)])
 
 
-def in_sql(statement: str) -> Callable[[ts.Corpus, Connection, str, float | None], bool]:
-    def write(corpus: ts.Corpus, connection: Connection, text: str, raised: float | None) -> bool:
-        arguments = {"corpus": corpus.name, "text": text, "raised": raised}
-        try:
-            cursor = connection.execute(statement.encode(), arguments)
-            return not (cursor.description and cursor.fetchall())
-        except pg.UniqueViolation as error:
-            return "unique_from is 0.9" not in str(error.diag.message_detail)
-
-    return write
-
-
-def add(corpus: ts.Corpus, connection: Connection, text: str, raised: float | None) -> bool:
-    try:
-        return corpus.add("new", text, unique_from=raised).added == 1
-    except ts.DuplicateError:
-        return False
-
-
-def add_many(corpus: ts.Corpus, connection: Connection, text: str, raised: float | None) -> bool:
-    return corpus.add_many({"new": text}, unique_from=raised).added == 1
-
-
-RAISE: dict[str, Callable[[ts.Corpus, Connection, str, float | None], bool]] = {
-    "add": add,
-    "add_many": add_many,
-    "sql add": in_sql(
-        "SELECT WHERE NOT textsim.add(%(corpus)s, 'new', %(text)s, unique_from => %(raised)s)"
-    ),
-    "sql add_unique": in_sql(
-        "SELECT key FROM textsim.add_unique(%(corpus)s, 'new', %(text)s, unique_from => %(raised)s) "
-        "WHERE outcome = 'twin'"
-    ),
-}
-OBEY = {
-    "sql twins_of": in_sql("SELECT * FROM textsim.twins_of(%(corpus)s, '{new}', ARRAY[%(text)s])"),
-    "attached": in_sql("INSERT INTO t VALUES ('new', %(text)s)"),
-}
+RAISE = CALLS | {"add_many": BATCHES["add_many"]}
+OBEY = RAISE | BATCHES | {"table": OF_TABLES["table"]}
 OUTCOMES = [
     # similarity, unique_from of the call, whether the document is stored
     (0.7, None, True),
@@ -78,16 +42,18 @@ OUTCOMES = [
 def test_every_writer_asks_from_which_similarity_matches_are_twins(
     db: ts.Database, connection: Connection, recall: float
 ) -> None:
-    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
+    connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text, scope text)")
     settings = {"shingle": "word:1", "threshold": 0.8, "recall": recall, "unique_from": 0.9}
     corpus = db.create_corpus("c", is_unique=True, **settings)  # type: ignore[arg-type]
     attach = "SELECT textsim.attach('c', 't', 'id', 'body')"
     connection.execute(attach)
     corpus.add("standing", STANDING)
     for similarity, raised, is_stored in OUTCOMES:
-        for name, write in (RAISE | (OBEY if raised is None else {})).items():
-            written = write(corpus, connection, similar(similarity), raised)
-            assert written == is_stored, (name, similarity, raised)
+        named = {} if raised is None else {"unique_from": raised}
+        for name, write in (RAISE if named else OBEY).items():
+            written = write(corpus, connection, "new", similar(similarity), **named)
+            assert written.is_stored == is_stored, (name, similarity, raised)
+            assert is_stored or name != "sql add" or "unique_from is 0.9" in written.message
             assert corpus.check() == []
             connection.execute("DELETE FROM t")
             corpus.remove(["new"])
