@@ -2,6 +2,7 @@
 -- It creates the schema; after the steps of sql/upgrade, or for damaged functions, it brings an older schema up to date.
 BEGIN;
 SET LOCAL standard_conforming_strings = on;
+SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL client_min_messages = warning;
 DO $do$
 DECLARE

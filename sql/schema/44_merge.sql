@@ -17,9 +17,11 @@ BEGIN
     RETURN row_texts;
 END $$;
 
--- Run a statement for one row, and return how many rows it changed. Its names, and those in triggers, are the caller's.
+-- Run a statement for one row, and return how many rows it changed. Its names, and those in triggers, are the caller's, but
+-- no setting of the session changes what the text of a column means.
 CREATE OR REPLACE FUNCTION textsim._execute_as(caller_path text, statement text, key text, kept text, old_row jsonb)
-RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET array_nulls = on
+SET xmloption = 'content' SET jit = off AS $$
 DECLARE
     changed bigint;
 BEGIN
@@ -88,7 +90,8 @@ DECLARE
         WHERE s.corpus_id = c.id AND s.active AND s.relation = coalesce(_source_to_merge.relation, s.relation));
     referring text := (
         SELECT string_agg(DISTINCT f.conrelid::regclass::text, ', ') FROM pg_constraint f
-        WHERE f.confrelid = (sources[1]).relation AND f.contype = 'f' AND f.confdeltype IN ('c', 'n', 'd'));
+        WHERE f.confrelid IN (SELECT textsim._partitions((sources[1]).relation))
+            AND f.contype = 'f' AND f.confdeltype IN ('c', 'n', 'd'));
 BEGIN
     IF cardinality(sources) <> 1 THEN
         RAISE EXCEPTION '% attached tables of corpus "%" are to be merged; expected one', cardinality(sources), c.name
@@ -176,7 +179,9 @@ DECLARE
     statement text;
     missing text;
 BEGIN
-    IF textsim._locked_row(source, entry.key) IS DISTINCT FROM entry.new_row THEN
+    IF NOT EXISTS (SELECT FROM pg_class t WHERE t.oid = entry.relation) THEN
+        RETURN 'its table is gone';
+    ELSIF textsim._locked_row(source, entry.key) IS DISTINCT FROM entry.new_row THEN
         RETURN CASE WHEN entry.new_row IS NULL THEN 'its key has another row now' ELSE 'its row has changed since' END;
     END IF;
     SELECT min(o.key) INTO missing FROM jsonb_each(entry.old_row) o
@@ -245,8 +250,8 @@ CREATE OR REPLACE PROCEDURE textsim.merge(
 LANGUAGE plpgsql AS $$
 DECLARE
     source textsim.source;
-    batch record;
-    result record;
+    batch pg_catalog.record;
+    result pg_catalog.record;
 BEGIN
     CALL textsim._check_no_transaction('merge');
     source := textsim._source_to_merge(corpus, relation, statement);

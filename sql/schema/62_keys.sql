@@ -100,11 +100,12 @@ BEGIN ATOMIC
     LEFT JOIN pg_index i ON i.indexrelid = textsim._key_index(source.relation, source.key_columns);
 END;
 
--- A condition: a row of an attached table has this key; an index of the table serves it.
+-- A condition: a row of an attached table has this key; an index of the table serves it. Clients send it, and public may
+-- have an operator for two varchar, which pg_catalog has not.
 CREATE OR REPLACE FUNCTION textsim._has_key(source textsim.source, version text, key text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
-    SELECT string_agg(format('%s = %s', p.part, p.value), ' AND ' ORDER BY p.place)
+    SELECT string_agg(format('%s OPERATOR(pg_catalog.=) %s', p.part, p.value), ' AND ' ORDER BY p.place)
     FROM textsim._key_parts(source, version, key) p);
 
 -- A list for ORDER BY: the key columns of an attached table, in the order of an index.
@@ -116,7 +117,8 @@ RETURN (SELECT string_agg(p.part, ', ' ORDER BY p.place) FROM textsim._key_parts
 CREATE OR REPLACE FUNCTION textsim._is_after(source textsim.source, version text, key text) RETURNS text
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN (
-    SELECT format('(%s) > (%s)', string_agg(p.part, ', ' ORDER BY p.place), string_agg(p.value, ', ' ORDER BY p.place))
+    SELECT format('(%s) OPERATOR(pg_catalog.>) (%s)',
+        string_agg(p.part, ', ' ORDER BY p.place), string_agg(p.value, ', ' ORDER BY p.place))
     FROM textsim._key_parts(source, version, key) p);
 
 CREATE OR REPLACE FUNCTION textsim.join_key(VARIADIC parts text[]) RETURNS text

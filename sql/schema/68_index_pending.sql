@@ -401,13 +401,13 @@ END $$;
 
 -- Make documents equal to their rows, a hundred in a transaction; is_left: whether an error of the table ended that.
 -- A procedure with a SET clause cannot commit, so these procedures run with the caller's search_path. They
--- qualify each function, and use no operators, because the search_path could replace them.
+-- qualify each function and type, and use no operators and no CASE, because the search_path could replace them.
 CREATE OR REPLACE PROCEDURE textsim._index_keys(source integer, keys text[], INOUT is_left boolean)
 LANGUAGE plpgsql AS $$
 DECLARE
-    hundred text[];
-    single text;
-    is_done boolean;
+    hundred pg_catalog.text[];
+    single pg_catalog.text;
+    is_done pg_catalog.bool;
 BEGIN
     FOR hundred IN SELECT textsim._hundreds(keys) LOOP
         is_done := textsim._index_rows(source, hundred);
@@ -431,7 +431,7 @@ END $$;
 CREATE OR REPLACE PROCEDURE textsim._give_word_ids(corpus text, keys text[])
 LANGUAGE plpgsql AS $$
 DECLARE
-    hundred text[];
+    hundred pg_catalog.text[];
 BEGIN
     FOR hundred IN SELECT textsim._hundreds(keys) LOOP
         PERFORM textsim._add_words(corpus, hundred);
@@ -444,10 +444,10 @@ END $$;
 CREATE OR REPLACE PROCEDURE textsim.index_pending(corpus text)
 LANGUAGE plpgsql AS $$
 DECLARE
-    batch record;
-    page record;
-    of_documents boolean;
-    is_left boolean;
+    batch pg_catalog.record;
+    page pg_catalog.record;
+    of_documents pg_catalog.bool;
+    is_left pg_catalog.bool;
     left_out pg_catalog.int4[];
 BEGIN
     CALL textsim._check_no_transaction('index_pending');
@@ -460,10 +460,9 @@ BEGIN
         COMMIT;
         EXIT WHEN batch.entries IS NULL;
         is_left := false;
-        CASE batch.kind
-        WHEN 'words' THEN
+        IF pg_catalog.texteq(batch.kind, 'words') THEN
             CALL textsim._give_word_ids(corpus, batch.keys);
-        WHEN 'change' THEN
+        ELSIF pg_catalog.texteq(batch.kind, 'change') THEN
             CALL textsim._index_keys(batch.source_id, batch.keys, is_left);
         ELSE
             FOREACH of_documents IN ARRAY ARRAY[false, true] LOOP
@@ -479,7 +478,7 @@ BEGIN
                 END LOOP;
                 EXIT WHEN is_left;
             END LOOP;
-        END CASE;
+        END IF;
         IF is_left THEN
             left_out := pg_catalog.array_append(left_out, batch.source_id);
         ELSE

@@ -128,6 +128,16 @@ def test_values_that_look_like_numbers_are_compared_as_texts(textsim: Textsim) -
         assert (f'"score" are compared as texts, such as "{first}"' in told) == is_told
 
 
+@pytest.mark.parametrize("rule", ["max", "min"])
+def test_a_record_without_a_number_stays_only_alone(textsim: Textsim, rule: str) -> None:
+    """C writes -nan for the value of 0/0 on most processors."""
+    values = ["-nan", "+NaN", " nan ", "", "7"]
+    some: Rows = [{"id": i, "text": A, "score": v} for i, v in zip("abcde", values, strict=True)]
+    Path("in.csv").write_bytes(as_csv(some))
+    textsim("dedupe", "in.csv", "-o", "out.csv", "--keep", f"{rule}:score")
+    assert ids_of("out.csv") == ["e"]
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "csv"])
 def test_numbers_among_texts(textsim: Textsim, kind: str) -> None:
     values = ["", "9", "10", "n/a"]

@@ -91,6 +91,11 @@ def test_what_a_file_to_compare_with_may_be(textsim: Textsim) -> None:
     assert "rain in the north" in page
     assert "of the file <" in page
     assert "removed, because a file has a match" in page
+    os.mkfifo("pipe.jsonl")
+    with subprocess.Popen(["timeout", "60", "cp", "train.jsonl", "pipe.jsonl"]) as writer:
+        textsim("dedupe", "test.jsonl", "--against", "pipe.jsonl", "-o", "piped.jsonl", status=1)
+        assert writer.wait() == 0
+    assert read("piped.jsonl") == read("out.jsonl")
     for output in (["-o", "./train.jsonl"], ["--report", "train.jsonl"]):
         assert "train.jsonl is also --against" in textsim(*arguments, *output, status=2).stderr
     for others in (["--add"], ["--against", "corpus"], ["--judgements", "test.jsonl"]):

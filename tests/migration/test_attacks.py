@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
+from collections.abc import Callable
 from itertools import product
 
 import pytest
 from psycopg import errors as pg
 
-from tests.support.roles import FOX, Stage, rows_and_rights
+import textsim_db as ts
+from tests.support.roles import FOX, Stage, as_role, rows_and_rights
 from tests.support.sampling import sample
 
 FUNCTIONS = """
@@ -273,3 +276,115 @@ def test_every_reader_sees_the_words_of_a_table_with_row_security(stage: Stage) 
     everything = str([rows for name, rows in rows_and_rights(stage).items() if name != "rights"])
     assert "SECRET" not in everything
     assert "Plan:" not in everything
+
+
+PLANT = """
+CREATE TABLE ran (what text);
+GRANT INSERT ON ran TO PUBLIC;
+DO $plant$
+DECLARE
+    types constant text[] := '{varchar,text,name,int2,int4,int8,regclass,regnamespace,oid,bpchar,'
+        'timestamptz,date,timestamp,uuid,jsonb,text[],name[],int4[],int8[],int2[],float4,float8,numeric,'
+        'interval,regtype}';
+    pair record;
+    result text;
+BEGIN
+    FOR pair IN
+        SELECT o AS name, l AS left_type, r AS right_type, row_number() OVER () AS number
+        FROM unnest('{=,<>,&&,||,<,<=,>,>=,~,->>,->,@>,<@,+,-,*,/,%,<<,>>}'::text[]) o
+        CROSS JOIN unnest(types) l CROSS JOIN unnest(types) r
+        WHERE NOT EXISTS (
+            SELECT FROM pg_operator p
+            WHERE p.oprname = o AND p.oprleft = l::regtype AND p.oprright = r::regtype)
+    LOOP
+        BEGIN
+            EXECUTE format('SELECT pg_typeof(NULL::%s OPERATOR(pg_catalog.%s) NULL::%s)::text',
+                pair.left_type, pair.name, pair.right_type) INTO result;
+            EXECUTE format(
+                'CREATE FUNCTION public.planted_%s(a %s, b %s) RETURNS %s LANGUAGE plpgsql AS $$ BEGIN '
+                'INSERT INTO public.ran VALUES (%L); RETURN a OPERATOR(pg_catalog.%s) b; END $$',
+                pair.number, pair.left_type, pair.right_type, result,
+                concat_ws(' ', pair.left_type, pair.name, pair.right_type), pair.name);
+            EXECUTE format(
+                'CREATE OPERATOR public.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = public.planted_%s)',
+                pair.name, pair.left_type, pair.right_type, pair.number);
+        EXCEPTION WHEN undefined_function OR ambiguous_function OR invalid_function_definition
+            OR duplicate_function THEN
+        END;
+    END LOOP;
+    FOR pair IN
+        SELECT f AS name, t AS left_type
+        FROM unnest('{unnest,array_agg,cardinality,array_length,count,to_jsonb,concat,format}'::text[]) f
+        CROSS JOIN unnest('{text[],int4[],int8[],int2[],text,int4,int8}'::text[]) t
+    LOOP
+        EXECUTE format(
+            'CREATE FUNCTION public.%s(a %s) RETURNS text LANGUAGE plpgsql AS $$ BEGIN '
+            'INSERT INTO public.ran VALUES (%L); RETURN NULL; END $$',
+            pair.name, pair.left_type, pair.name);
+    END LOOP;
+END $plant$
+"""
+"""Operators and functions that fit some types exactly, for which pg_catalog has only those of others."""
+WORK: dict[str, Callable[[ts.Database, ts.Corpus], object]] = {
+    "attach": lambda _, c: c.attach("item", key="k", text="body"),
+    "work": lambda db, _: db.worker().run(until_idle=True),
+    "add": lambda _, c: c.add_many([("y1", f"{FOX} one"), ("y2", f"{FOX} two")]),
+    "track": lambda _, c: c.track(),
+    "update_clusters": lambda _, c: c.update_clusters(),
+    "query": lambda _, c: (c.query(FOX), c.query_many([FOX, "other"]), c.nearest(FOX)),
+    "lists": lambda _, c: (
+        *(list(c.pairs()), list(c.clusters()), list(c.duplicates()), list(c.keys())),
+        *(c.members(), c.cluster_events(), c.passages(FOX), c.regions(FOX), c.failures()),
+        *(list(c.shared_passages()), list(c.judgements()), list(c.doubtful())),
+    ),
+    "quote": lambda _, c: c.quote(FOX),
+    "judge": lambda _, c: (c.judge("y1", "y2", "different"), c.unjudge("y1", "y2")),
+    "report": lambda db, c: (c.status(), c.statistics(), c.drift(), db.corpora(), db.sources()),
+    "check": lambda _, c: c.check(),
+    "merge": lambda _, c: c.merge("item"),
+    "unmerge": lambda _, c: c.unmerge(since=dt.datetime(2020, 1, 1, tzinfo=dt.UTC)),
+    "reconcile": lambda _, c: c.reconcile(),
+    "work again": lambda db, _: db.worker().run(until_idle=True),
+    "remove": lambda _, c: (c.remove(["y1"]), c.forget(["y2"])),
+    "rebuild": lambda _, c: c.rebuild(threshold=0.7),
+    "detach": lambda _, c: c.detach("item"),
+}
+
+
+SHADOWS = (
+    "CREATE SCHEMA own",
+    *(f"CREATE TABLE own.{name} (n int)" for name in ("text", "record", "bool")),
+    "CREATE FUNCTION own.equal(a pg_catalog.text, b pg_catalog.text) RETURNS boolean "
+    "LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'it ran'; END $$",
+    "CREATE OPERATOR own.= "
+    "(LEFTARG = pg_catalog.text, RIGHTARG = pg_catalog.text, FUNCTION = own.equal)",
+)
+"""What a user's own path may find before pg_catalog."""
+
+
+@pytest.mark.more
+def test_nothing_in_public_runs_with_the_rights_of_another_role(stage: Stage) -> None:
+    """A function or operator that fits exactly comes before one of pg_catalog that needs a cast."""
+    with stage.connect(stage.owner) as db:
+        db.create_corpus("c", shingle="word:2", threshold=0.6, passages=8, guards=("content",))
+        stage.run(
+            stage.owner,
+            "CREATE TABLE item (k varchar(9) PRIMARY KEY, body varchar, at timestamp DEFAULT now())",
+            f"INSERT INTO item SELECT n::text, '{FOX}' FROM generate_series(1, 5) n",
+        )
+        stage.run(stage.other, PLANT)
+        for name, work in WORK.items():
+            work(db, db.corpus("c"))
+            assert stage.run(stage.other, "TABLE ran") == [], name
+    stage.run(stage.owner, *SHADOWS, "SELECT textsim.attach('c', 'public.item', 'k', 'body')")
+    for path in ("public", "own, pg_catalog, public"):
+        stage.run(
+            stage.owner,
+            f"INSERT INTO item SELECT n::text, '{FOX}' FROM generate_series(6, 9) n "
+            "ON CONFLICT DO NOTHING",
+            f"SET search_path = {path}",
+            "CALL textsim.index_pending('c')",
+            "CALL textsim.merge('c')",
+        )
+    ts.install(as_role(stage.url, stage.owner))
+    assert stage.run(stage.other, "TABLE ran") == []

@@ -153,6 +153,8 @@ def _expected_settings(function: str) -> list[str]:
         settings += ["quote_all_identifiers=off", "standard_conforming_strings=on"]
     if "_moment(" in function:
         settings += ["TimeZone=UTC", "DateStyle=ISO"]
+    if "_execute_as(" in function:
+        settings += ["array_nulls=on", "xmloption=content"]
     if any(name in function for name in ("_text_of(", "_prepare_source(", "_changes_")):
         settings += TEXT_SETTINGS
     if re.search(r"_functions_like\(|grant_writer\(|_prepare_source\(|_make_function\(", function):

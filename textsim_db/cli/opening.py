@@ -129,10 +129,8 @@ def skip_unreadable(db: Database, name: str) -> Iterator[None]:
 
 
 def is_file_name(text: str) -> bool:
-    try:
-        return os.path.isfile(text)
-    except ValueError:  # a name has no NUL
-        return False
+    """Return whether a file has this name; it may be a pipe."""
+    return os.path.exists(text) and not os.path.isdir(text)
 
 
 def read_one_text(name: str, action: str) -> str:

@@ -64,17 +64,21 @@ class Preference(NamedTuple):
             return np.argsort(lengths if self.rule == "shortest" else -lengths, kind="stable")
         if self.column is None:
             return np.arange(len(lengths))
-        present = [i for i, value in enumerate(values) if not _is_missing(value)]
-        keys = self._comparable([values[i] for i in present], present)
+        numbers = [_number(value) for value in values]
+        present = [i for i, each in enumerate(numbers) if not _is_missing(values[i], each)]
+        keys = self._comparable(
+            [values[i] for i in present], [numbers[i] for i in present], present
+        )
         order = np.argsort(keys, kind="stable")
         if self.rule == "max":  # sorted in reverse, so that ties stay in order
             order = len(keys) - 1 - np.argsort(keys[::-1], kind="stable")[::-1]
         missing = np.setdiff1d(np.arange(len(values)), present)
         return np.concatenate((np.array(present, np.int64)[order], missing))
 
-    def _comparable(self, values: list[Any], places: list[int]) -> npt.NDArray[Any]:
+    def _comparable(
+        self, values: list[Any], numbers: list[int | float | None], places: list[int]
+    ) -> npt.NDArray[Any]:
         """Return values as numbers or as texts; places: the places of their documents."""
-        numbers = [_number(value) for value in values]
         first: dict[bool, int] = {}
         for i, number in enumerate(numbers):
             first.setdefault(number is None, i)
@@ -100,10 +104,10 @@ class Preference(NamedTuple):
         return np.array(numbers, object if exact else np.float64)
 
 
-def _is_missing(value: Any) -> bool:
-    if isinstance(value, str):
-        return value == "" or value.strip().lower() == "nan"
-    return value is None or (isinstance(value, float) and math.isnan(value))
+def _is_missing(value: Any, number: float | None) -> bool:
+    if number is None:
+        return value is None or (isinstance(value, str) and value == "")
+    return isinstance(number, float) and math.isnan(number)
 
 
 def _number(value: Any) -> int | float | None:

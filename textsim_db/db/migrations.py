@@ -53,6 +53,9 @@ def _is_extension() -> bool:
 def _run(script: str) -> None:
     """Run a script, or print it if Alembic prints SQL."""
     if context.is_offline_mode():
-        context.static_output(f"SET LOCAL standard_conforming_strings = on;\n{script}")
+        settings = (
+            f"SET LOCAL {each} = {value};\n" for each, value in schema.SCRIPT_SETTINGS.items()
+        )
+        context.static_output("".join(settings) + script)
     else:
         schema.run_script(op.get_bind(), script)

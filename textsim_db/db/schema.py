@@ -34,6 +34,7 @@ _CORPUS_TABLES = (
     *("band", "document", "node", "match", "member"),
     *("cluster", "cluster_alias", "cluster_event", "removed"),
 )
+SCRIPT_SETTINGS = {"standard_conforming_strings": "on", "search_path": "pg_catalog, pg_temp"}
 _MIGRATION_LOCK = (
     7_310_583_202_611_201  # an arbitrary number; the lock lets only one migration run at a time
 )
@@ -47,13 +48,22 @@ def resource(name: str) -> Path:
 
 
 def run_script(connection: sqlalchemy.Connection, script: str) -> None:
-    """Run a script of several statements; neither :word nor % is a parameter in it."""
-    setting = "standard_conforming_strings"
-    before = connection.exec_driver_sql(f"SHOW {setting}").scalar_one()
-    connection.exec_driver_sql(f"SET LOCAL {setting} = on")
+    """Run a script of several statements; neither :word nor % is a parameter in it.
+
+    Its names are those of pg_catalog: a role that may create in public could add functions to it.
+    """
+    before = {
+        name: connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in SCRIPT_SETTINGS
+    }
+    _set_locally(connection, SCRIPT_SETTINGS)
     labelled = f"/* textsim-db: migration */ {script}"
     connection.exec_driver_sql(labelled, execution_options={"no_parameters": True})
-    connection.exec_driver_sql(f"SET LOCAL {setting} = {before}")
+    _set_locally(connection, before)
+
+
+def _set_locally(connection: sqlalchemy.Connection, settings: dict[str, str]) -> None:
+    for each in settings.items():
+        connection.exec_driver_sql(statements.SET_LOCALLY, each)
 
 
 @cache

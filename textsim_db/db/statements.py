@@ -36,14 +36,17 @@ WHERE name IN ('statement_timeout', 'transaction_timeout')
 LOCK_MIGRATIONS: Final[LiteralString] = (
     "/* textsim-db: wait for a migration */ SELECT pg_advisory_xact_lock(%s)"
 )
-HAS_REVISION: Final[LiteralString] = "SELECT to_regclass('textsim.alembic_version') IS NOT NULL"
+SET_LOCALLY: Final[LiteralString] = "SELECT pg_catalog.set_config(%s, %s, true)"
+HAS_REVISION: Final[LiteralString] = (
+    "SELECT pg_catalog.to_regclass('textsim.alembic_version') IS NOT NULL"
+)
 REVISION: Final[LiteralString] = "SELECT version_num FROM textsim.alembic_version"
 HAS_CLIENTS: Final[LiteralString] = (
     "SELECT to_regprocedure('textsim._served_revisions()') IS NOT NULL"
 )
 SERVES: Final[LiteralString] = "SELECT %s = ANY (textsim._served_revisions())"
-HAS_SCHEMA: Final[LiteralString] = "SELECT to_regnamespace('textsim') IS NOT NULL"
-HAS_CORPORA: Final[LiteralString] = "SELECT to_regclass('textsim.corpus') IS NOT NULL"
+HAS_SCHEMA: Final[LiteralString] = "SELECT pg_catalog.to_regnamespace('textsim') IS NOT NULL"
+HAS_CORPORA: Final[LiteralString] = "SELECT pg_catalog.to_regclass('textsim.corpus') IS NOT NULL"
 IS_EXTENSION: Final[LiteralString] = (
     "SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'textsim')"
 )
@@ -85,7 +88,7 @@ _COLUMNS: Final[LiteralString] = (
     "golden_buckets, "
     "pg_catalog.to_jsonb(corpus) AS stored, coalesce(origin, id) AS first_id, "
     "textsim._guard_lists_of(corpus) AS guard_lists, "
-    "(extract(epoch FROM keep_for) * 1000000)::bigint AS microseconds_kept, "
+    "(extract(epoch FROM keep_for) * 1000000.0)::bigint AS microseconds_kept, "
     "ARRAY(SELECT pg_catalog.unnest(b.shingle_values) FROM textsim.boilerplate b "
     "WHERE b.corpus_id = corpus.id) AS boilerplate_values, "
     f"{_common('NOT k.of_passages')} AS common, {_common('k.of_passages')} AS common_of_passages"
@@ -93,7 +96,7 @@ _COLUMNS: Final[LiteralString] = (
 CORPUS_BY_NAME: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE name = %s"
 CORPUS_BY_ID: Final[LiteralString] = f"SELECT {_COLUMNS} FROM textsim.corpus WHERE id = %s"
 CORPORA: Final[LiteralString] = """
-SELECT name, unit || ':' || shingle_length, threshold, recall, guards, scoped, is_unique
+SELECT name, unit || ':' || shingle_length::text, threshold, recall, guards, scoped, is_unique
 FROM textsim.corpus ORDER BY name COLLATE "C"
 """
 CREATE_CORPUS: Final[LiteralString] = (

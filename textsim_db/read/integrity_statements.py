@@ -50,7 +50,7 @@ BUCKETS_OF_BANDS: Final[LiteralString] = """
     FROM {document} d CROSS JOIN pg_catalog.generate_series(0, %(bands)s - 1) j
     WHERE pg_catalog.cardinality(d.signature) > 0"""
 BUCKETS_OF_VALUES: Final[LiteralString] = """
-    SELECT d.id, u.bucket FROM {document} d CROSS JOIN LATERAL unnest(d.signature) u (bucket)
+    SELECT d.id, u.bucket FROM {document} d CROSS JOIN LATERAL pg_catalog.unnest(d.signature) u (bucket)
     WHERE true"""
 """The buckets that signatures give, in a corpus of bands and in an exact one."""
 BUCKETS_IN_PARTS: Final[LiteralString] = """
@@ -99,13 +99,13 @@ def _rows_to_check(
         column,
         f"""
 /* textsim-db: check corpus {{id}}: {noun}s */
-SELECT document_id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
+SELECT document_id >> %(bits)s::integer, count(*), sum(pg_catalog.hashint4extended(
     {column}, pg_catalog.hashint4extended(document_id, %(seed)s)))
 FROM {table} GROUP BY 1
 """,
         f"""
 /* textsim-db: check corpus {{id}}: {noun}s of documents */
-SELECT b.id >> %(bits)s, count(*), sum(pg_catalog.hashint4extended(
+SELECT b.id >> %(bits)s::integer, count(*), sum(pg_catalog.hashint4extended(
     b.{column}, pg_catalog.hashint4extended(b.id, %(seed)s)))
 FROM ({expected}
 ) b GROUP BY 1
@@ -115,10 +115,10 @@ FROM ({expected}
 SELECT b.id, d.key, b.{column}, sum(b.sign)
 FROM (
     SELECT document_id AS id, {column}, -1 AS sign FROM {table}
-    WHERE document_id >> %(bits)s = ANY (%(blocks)s::integer[])
+    WHERE document_id >> %(bits)s::integer = ANY (%(blocks)s::integer[])
     UNION ALL
     SELECT c.id, c.{column}, 1
-    FROM ({expected} AND d.id >> %(bits)s = ANY (%(blocks)s::integer[])
+    FROM ({expected} AND d.id >> %(bits)s::integer = ANY (%(blocks)s::integer[])
     ) c
 ) b
 LEFT JOIN {{document}} d ON d.id = b.id
@@ -139,14 +139,14 @@ UNOWNED_OBJECTS: Final[LiteralString] = """
 SELECT c.oid::regclass::text, 'corpus', n.id
 FROM pg_catalog.pg_class c
 CROSS JOIN LATERAL (SELECT pg_catalog.substring(c.relname, '[0-9]+$')::integer) n (id)
-WHERE c.relnamespace = 'textsim'::regnamespace AND c.relkind = 'r'
-    AND c.relname ~ '_[0-9]+$'
+WHERE c.relnamespace = 'textsim'::regnamespace::oid AND c.relkind = 'r'
+    AND c.relname::text ~ '_[0-9]+$'
     AND NOT EXISTS (SELECT FROM textsim.corpus k WHERE k.id = n.id)
 UNION ALL
 SELECT p.oid::regprocedure::text, 'source', n.id
 FROM pg_catalog.pg_proc p
 CROSS JOIN LATERAL (SELECT pg_catalog.substring(p.proname, '[0-9]+$')::integer) n (id)
-WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname ~ '^_(changes|filter)_[0-9]+$'
+WHERE p.pronamespace = 'textsim'::regnamespace::oid AND p.proname::text ~ '^_(changes|filter)_[0-9]+$'
     AND NOT EXISTS (SELECT FROM textsim.source s WHERE s.id = n.id AND s.active)
 ORDER BY 1
 """
@@ -188,7 +188,7 @@ WRONG_OBJECTS_OF_CORPUS: Final[LiteralString] = (
 )
 SEQUENCES_OF_CORPUS: Final = _sequences("""
     ({sequence_name}, (SELECT max(id)::bigint FROM {document})),
-    ('textsim.word_' || {id} || '_id_seq', (SELECT max(id)::bigint FROM {word}))
+    ('textsim.word_' || {id}::text || '_id_seq', (SELECT max(id)::bigint FROM {word}))
 """)
 
 # Integrity of a tracked corpus: its nodes follow from the documents, its matches from the nodes, and its
@@ -196,7 +196,7 @@ SEQUENCES_OF_CORPUS: Final = _sequences("""
 
 TRACKED: Final[LiteralString] = "SELECT t.threshold FROM textsim.tracked t WHERE t.corpus_id = {id}"
 TRACKING_SEQUENCES: Final = _sequences("""
-    ('textsim.node_' || {id} || '_id_seq', (SELECT max(n.node)::bigint FROM textsim.node_{id} n)),
+    ('textsim.node_' || {id}::text || '_id_seq', (SELECT max(n.node)::bigint FROM textsim.node_{id} n)),
     ('textsim.cluster_id_seq', greatest(
         (SELECT max(c.id) FROM textsim.cluster_{id} c),
         (SELECT max(a.old) FROM textsim.cluster_alias_{id} a),
@@ -214,15 +214,15 @@ WHERE d.id = ANY (%(suspects)s::integer[])
         (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = {id}),
         d.shingle_count, d.key)) = (n.node IS NULL)
 UNION ALL
-SELECT 'document ' || n.document_id, 'it was removed, and has a node'
+SELECT 'document ' || n.document_id::text, 'it was removed, and has a node'
 FROM textsim.node_{id} n
 WHERE NOT EXISTS (SELECT FROM {document} d WHERE d.id = n.document_id)
     AND n.document_id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
 UNION ALL
-SELECT 'node ' || s.node, 'its documents have different shingles'
+SELECT 'node ' || s.node::text, 'its documents have different shingles'
 FROM (
     SELECT n.node, pg_catalog.array_agg(d.id ORDER BY d.id) AS ids,
-        count(DISTINCT coalesce(d.part, 0)) AS parts
+        pg_catalog.count(DISTINCT coalesce(d.part, 0)) AS parts
     FROM textsim.node_{id} n JOIN {document} d ON d.id = n.document_id
     WHERE n.node IN (
             SELECT o.node FROM textsim.node_{id} o WHERE o.document_id = ANY (%(suspects)s::integer[]))
@@ -237,12 +237,12 @@ CROSS JOIN LATERAL (
 WHERE s.parts > 1 OR e.copies < pg_catalog.cardinality(s.ids) - 1
 """
 MATCHES_WITHOUT_NODES: Final[LiteralString] = """
-SELECT 'node ' || m.a, 'it matches node ' || m.b || ', and one of them has no documents'
+SELECT 'node ' || m.a::text, 'it matches node ' || m.b::text || ', and one of them has no documents'
 FROM textsim.match_{id} m
 WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.a)
     OR NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = m.b)
 UNION ALL
-SELECT 'node ' || k.node, 'it is crowded, and has no documents'
+SELECT 'node ' || k.node::text, 'it is crowded, and has no documents'
 FROM textsim.crowded_{id} k
 WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.node = k.node)
 """
@@ -321,7 +321,7 @@ WITH changed AS MATERIALIZED (
     SELECT m.document_id, m.cluster, c.representative, c.size
     FROM textsim.member_{id} m LEFT JOIN textsim.cluster_{id} c ON c.id = m.cluster
 )
-SELECT coalesce(d.key, 'document ' || coalesce(s.document_id, e.document_id)),
+SELECT coalesce(d.key, 'document ' || coalesce(s.document_id, e.document_id)::text),
     'its cluster is not that of its matches'
 FROM stored s
 FULL JOIN (SELECT e.* FROM expected e WHERE e.size > 1) e ON e.document_id = s.document_id
@@ -335,17 +335,19 @@ WHERE (s.representative, s.size) IS DISTINCT FROM (e.representative, e.size)
         WHERE c.id = {id} AND textsim._has_verdicts(coalesce(c.origin, c.id))
             AND textsim._is_judged(coalesce(c.origin, c.id), w.key))
 UNION ALL
-SELECT 'cluster ' || c.id, 'it has no members' FROM textsim.cluster_{id} c
+SELECT 'cluster ' || c.id::text, 'it has no members' FROM textsim.cluster_{id} c
 WHERE NOT EXISTS (SELECT FROM textsim.member_{id} m WHERE m.cluster = c.id)
 """
 WRONG_ALIASES: Final[LiteralString] = """
-SELECT 'cluster ' || a.old, 'it exists, and its alias leads to cluster ' || a.new
+SELECT 'cluster ' || a.old::text, 'it exists, and its alias leads to cluster ' || a.new::text
 FROM textsim.cluster_alias_{id} a JOIN textsim.cluster_{id} c ON c.id = a.old
 UNION ALL
-SELECT 'cluster ' || a.old, 'its alias leads to cluster ' || a.new || ', which became part of another'
+SELECT 'cluster ' || a.old::text,
+    'its alias leads to cluster ' || a.new::text || ', which became part of another'
 FROM textsim.cluster_alias_{id} a JOIN textsim.cluster_alias_{id} n ON n.old = a.new
 UNION ALL
-SELECT 'cluster ' || e.cluster, 'it became part of cluster ' || e.other || ', and has no alias'
+SELECT 'cluster ' || e.cluster::text,
+    'it became part of cluster ' || e.other::text || ', and has no alias'
 FROM textsim.cluster_event_{id} e
 WHERE e.what = 'merged' AND NOT EXISTS (SELECT FROM textsim.cluster_alias_{id} a WHERE a.old = e.cluster)
 """
@@ -375,7 +377,7 @@ SELECT s.id, pg_catalog.format('%I.%I', n.nspname, r.relname), n.nspname, r.reln
     textsim._key_of(s, 't'), textsim._has_document(s, 't'),
     coalesce({READING_FAULT}, textsim._unseen_changes(s))
 FROM textsim.source s
-JOIN pg_catalog.pg_class r ON r.oid = s.relation
+JOIN pg_catalog.pg_class r ON r.oid = s.relation::oid
 JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
 WHERE s.corpus_id = {{id}} AND s.active AND NOT EXISTS (
     SELECT FROM textsim.pending p WHERE p.source_id = s.id AND p.kind = 'compare')

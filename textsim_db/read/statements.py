@@ -94,7 +94,7 @@ CANDIDATES_FOR_MERGES: Final = _of_many("""
             SELECT b.document_id, q.query, count(*) AS shared
             FROM (
                 SELECT g.guard, textsim._mates_{id}(g.guard) AS mates
-                FROM (SELECT DISTINCT unnest(%s::bigint[]) AS guard) g
+                FROM (SELECT DISTINCT pg_catalog.unnest(%s::bigint[]) AS guard) g
                 OFFSET 0
             ) g
             JOIN (
@@ -253,7 +253,7 @@ WHERE d.id = ANY (%s::integer[])
 """
 HAS_LONG_DOCUMENTS: Final[LiteralString] = """
 SELECT pg_catalog.pg_relation_size(reltoastrelid) > 0
-FROM pg_catalog.pg_class WHERE oid = {document_name}::regclass
+FROM pg_catalog.pg_class WHERE oid = {document_name}::regclass::oid
 """
 # pg_column_size() does not read arrays that are stored apart from their row. The factor is 2 because
 # array_send() sends eight bytes for a value of four.
@@ -311,7 +311,7 @@ FROM {document} d
 WHERE starts_with(d.key, %(prefix)s)
     AND (%(source)s::text IS NULL OR d.source_id IN (
         SELECT s.id FROM textsim.source s
-        WHERE s.corpus_id = {id} AND s.relation = %(source)s::text::regclass))
+        WHERE s.corpus_id = {id} AND s.relation::oid = %(source)s::text::regclass::oid))
     AND (%(scope)s::text IS NULL OR d.scope = %(scope)s)
     AND (%(language)s::text IS NULL OR d.language = %(language)s){alive}
 ORDER BY d.key COLLATE "C"

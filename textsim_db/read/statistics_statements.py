@@ -83,7 +83,7 @@ GROUP BY s.size ORDER BY s.size
 STORAGE: Final[LiteralString] = """
 SELECT t.name, pg_catalog.pg_table_size(t.name::regclass),
     pg_catalog.pg_indexes_size(t.name::regclass)
-FROM unnest(ARRAY[{document_name}, {band_name}, {passage_name}]) t (name)
+FROM pg_catalog.unnest(ARRAY[{document_name}, {band_name}, {passage_name}]) t (name)
 WHERE pg_catalog.to_regclass(t.name) IS NOT NULL
 """
 # Boilerplate. The same documents are sampled until the corpus changes.

@@ -16,7 +16,7 @@ SELECT coalesce(
 TABLE_NAMES: Final[LiteralString] = """
 SELECT c.oid::regclass::text FROM pg_catalog.pg_class c
 WHERE c.relkind IN ('r', 'p')
-    AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+    AND c.relnamespace NOT IN ('pg_catalog'::regnamespace::oid, 'information_schema'::regnamespace::oid)
 ORDER BY 1
 """
 ATTACH: Final[LiteralString] = """
@@ -29,7 +29,7 @@ SELECT count(*), count(*) FILTER (WHERE shingle_count = 0) FROM {document} WHERE
 """
 SOURCE_ID: Final[LiteralString] = """
 SELECT s.id FROM textsim.source s JOIN textsim.corpus c ON c.id = s.corpus_id
-WHERE c.name = %s AND s.relation = %s::oid::regclass
+WHERE c.name = %s AND s.relation::oid = %s::oid
 """
 DETACH: Final[LiteralString] = (
     "/* textsim-db: detach a table */ SELECT textsim.detach(%s, %s::oid::regclass)"
@@ -84,7 +84,9 @@ GROUP BY s.id, c.id ORDER BY c.id, s.id
 #
 # These statements run with the rights of the worker's role. So they call only functions of pg_catalog
 # and textsim, by qualified names, and use only operators and casts of built-in types. Otherwise the
-# owner of a table could run a function with these rights.
+# owner of a table could run a function with these rights. Each operator has operands for which
+# pg_catalog has it, without a cast: another role could add one to public, which would fit better. So
+# have the statements of every package.
 
 _SELECT: Final[LiteralString] = """
 SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, textsim._key_of(s, 't'),
@@ -97,20 +99,21 @@ SELECT s.id, s.corpus_id, s.relation::oid, n.nspname, r.relname, textsim._key_of
 """
 _FROM: Final[LiteralString] = """
 FROM textsim.source s
-LEFT JOIN pg_catalog.pg_class r ON r.oid = s.relation
+LEFT JOIN pg_catalog.pg_class r ON r.oid = s.relation::oid
 LEFT JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
 WHERE s.active
 """
 SOURCE: Final[LiteralString] = f"{_SELECT} {_FROM} AND s.id = %s"
 SOURCES: Final[LiteralString] = f"""
-{_SELECT}, s.shape <> textsim._shape(s), ARRAY(SELECT textsim._source_problems(s)) {_FROM}
+{_SELECT}, s.shape OPERATOR(pg_catalog.<>) textsim._shape(s),
+    ARRAY(SELECT textsim._source_problems(s)) {_FROM}
     AND s.corpus_id = coalesce(%(corpus_id)s, s.corpus_id) AND s.id = coalesce(%(id)s, s.id)
 ORDER BY s.id
 """
 READING_FAULTS: Final[LiteralString] = f"""
 SELECT s.id, {READING_FAULT}
 FROM textsim.source s
-JOIN pg_catalog.pg_class r ON r.oid = s.relation
+JOIN pg_catalog.pg_class r ON r.oid = s.relation::oid
 JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
 WHERE s.active AND s.corpus_id = %s
 """
@@ -281,7 +284,8 @@ SELECT pg_catalog.set_config('enable_hashjoin', 'on', true),
     pg_catalog.set_config('enable_mergejoin', 'on', true)
 """
 CLUSTER_ENTRIES: Final[LiteralString] = """
-SELECT coalesce(array_agg(p.id), '{{}}'), coalesce(sum(pg_catalog.cardinality(p.document_ids)), 0)
+SELECT coalesce(pg_catalog.array_agg(p.id), '{{}}'),
+    coalesce(sum(pg_catalog.cardinality(p.document_ids)), 0)
 FROM textsim.pending p WHERE p.kind = 'cluster' AND p.corpus_id = {id}
 """
 COUNT_NODES: Final[LiteralString] = """
@@ -344,8 +348,8 @@ WITH grouped AS MATERIALIZED (
     WHERE m.document_id NOT IN (SELECT pg_catalog.unnest(g.documents) FROM grouped g)
 )
 SELECT textsim._store_groups_{id}(
-    g.documents || ARRAY(SELECT o.document_id FROM gone o),
-    g.representatives || ARRAY(SELECT NULL::integer FROM gone o), NULL, NULL)
+    g.documents OPERATOR(pg_catalog.||) ARRAY(SELECT o.document_id FROM gone o),
+    g.representatives OPERATOR(pg_catalog.||) ARRAY(SELECT NULL::integer FROM gone o), NULL, NULL)
 FROM grouped g
 """
 # Documents that have expired are not read, and have matches until they are removed.
@@ -379,16 +383,16 @@ CROSS JOIN LATERAL (
     FROM textsim.pending p
     WHERE p.kind = 'cluster' AND p.corpus_id = c.id
 ) w (documents)
-WHERE pg_catalog.to_regclass('textsim.band_' || c.id || '_bucket') IS NOT NULL
+WHERE pg_catalog.to_regclass('textsim.band_' || c.id::text || '_bucket') IS NOT NULL
     AND pg_catalog.has_table_privilege(
-        pg_catalog.to_regclass('textsim.node_' || c.id), 'UPDATE') IS NOT FALSE
+        pg_catalog.to_regclass('textsim.node_' || c.id::text), 'UPDATE') IS NOT FALSE
     AND w.documents > 0
 """
 CORPORA_WITH_EVENTS: Final[LiteralString] = """
 SELECT c.id, c.name FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
 WHERE t.keep_events IS NOT NULL
     AND pg_catalog.has_table_privilege(
-        pg_catalog.to_regclass('textsim.node_' || c.id), 'UPDATE') IS NOT FALSE
+        pg_catalog.to_regclass('textsim.node_' || c.id::text), 'UPDATE') IS NOT FALSE
 """
 REMOVE_OLD_EVENTS: Final[LiteralString] = """
 /* textsim-db: remove old events of clusters */ SELECT textsim._remove_old_events(%s)

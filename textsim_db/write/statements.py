@@ -53,7 +53,8 @@ EXPIRING_CORPORA: Final[LiteralString] = """
 SELECT c.id, c.name, extract(epoch FROM pg_catalog.clock_timestamp())::float8
 FROM textsim.corpus c
 WHERE c.keep_for IS NOT NULL AND NOT pg_catalog.starts_with(c.name, 'textsim temporary ')
-    AND pg_catalog.has_table_privilege(pg_catalog.to_regclass('textsim.document_' || c.id), 'DELETE')
+    AND pg_catalog.has_table_privilege(
+        pg_catalog.to_regclass('textsim.document_' || c.id::text), 'DELETE')
 """
 ADOPT_DOCUMENTS: Final[LiteralString] = """
 /* textsim-db: adopt documents of corpus {id} */
@@ -101,7 +102,7 @@ SELECT s.relation::regclass::text, coalesce(
     textsim._hidden_rows_fault(new, s.relation))
 FROM textsim.source s, textsim.corpus new
 WHERE s.corpus_id = %s AND new.id = %s AND s.active
-    AND EXISTS (SELECT FROM pg_catalog.pg_class r WHERE r.oid = s.relation)
+    AND EXISTS (SELECT FROM pg_catalog.pg_class r WHERE r.oid = s.relation::oid)
 ORDER BY 1
 """
 STANDING_DOCUMENTS: Final[LiteralString] = """
@@ -119,11 +120,12 @@ REJECT: Final[LiteralString] = "SELECT textsim.reject(%s, %s, %s)"
 REJECTED: Final[LiteralString] = "SELECT r.key, r.reason, r.scope FROM textsim.rejected(%s, %s) r"
 SET_CLUSTER_SIZES: Final[LiteralString] = """
 WITH counted AS MATERIALIZED (
-    SELECT c.key, array_agg(c.hash) AS hashes
+    SELECT c.key, pg_catalog.array_agg(c.hash) AS hashes
     FROM unnest(%s::text[], %s::bigint[]) c (key, hash) GROUP BY c.key
 )
 UPDATE {document} d SET cluster_size = new.size, counted_keys = ARRAY(
-    SELECT unnest(d.counted_keys) WHERE d.cluster_size IS NOT NULL UNION SELECT unnest(counted.hashes))
+    SELECT pg_catalog.unnest(d.counted_keys) WHERE d.cluster_size IS NOT NULL
+    UNION SELECT pg_catalog.unnest(counted.hashes))
 FROM unnest(%s::text[], %s::integer[]) new (key, size) LEFT JOIN counted ON counted.key = new.key
 WHERE d.key = new.key
 """
@@ -136,7 +138,7 @@ FROM {document} WHERE id = ANY (%s::integer[]) ORDER BY id FOR SHARE
 # During and after a load.
 
 ESTIMATED_DOCUMENTS: Final[LiteralString] = """
-SELECT reltuples FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass({document_name})
+SELECT reltuples FROM pg_catalog.pg_class WHERE oid = pg_catalog.to_regclass({document_name})::oid
 """
 # A table follows each of these. No VACUUM during a load cuts the end off a table: the load needs it.
 VACUUM_DURING_LOAD: Final[LiteralString] = """
@@ -161,7 +163,7 @@ WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')
 # Only the owner of the tables can drop them.
 REPLACED_CORPORA: Final[LiteralString] = """
 SELECT c.name, n.id, n.name FROM textsim.corpus c
-JOIN pg_catalog.pg_class d ON d.oid = pg_catalog.to_regclass('textsim.document_' || c.id)
+JOIN pg_catalog.pg_class d ON d.oid = pg_catalog.to_regclass('textsim.document_' || c.id::text)::oid
 JOIN textsim.corpus n ON coalesce(n.origin, n.id) = coalesce(c.origin, c.id)
     AND NOT pg_catalog.starts_with(n.name, 'textsim temporary ')
 WHERE c.name ~ '^textsim temporary [0-9a-f]{16} old$' AND pg_catalog.pg_has_role(d.relowner, 'USAGE')
@@ -175,7 +177,7 @@ SELECT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))
 IS_REPLACEABLE: Final[LiteralString] = """
 SELECT NOT EXISTS (SELECT FROM {document}) AND pg_catalog.pg_has_role(relowner, 'USAGE')
     AND NOT EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = {id})
-FROM pg_catalog.pg_class WHERE oid = {document_name}::regclass
+FROM pg_catalog.pg_class WHERE oid = {document_name}::regclass::oid
 """
 
 # Rebuilding a corpus.
@@ -267,7 +269,8 @@ SELECT count(*) > 1 FROM textsim.corpus WHERE coalesce(origin, id) = %(origin)s
 """
 # After VACUUM FULL the count of rows includes removed rows that a transaction may still read.
 HAS_REMOVED_ROWS: Final[LiteralString] = """
-SELECT c.reltuples > (SELECT count(*) FROM {}) FROM pg_catalog.pg_class c WHERE c.oid = %s::regclass
+SELECT c.reltuples::float8 > (SELECT count(*) FROM {})::float8
+FROM pg_catalog.pg_class c WHERE c.oid = %s::regclass::oid
 """
 REPLACE_CORPUS: Final[LiteralString] = """
 /* textsim-db: replace a corpus */ SELECT textsim._replace_corpus(%s, %s)

@@ -180,7 +180,32 @@ def test_a_row_whose_table_has_changed_stays_in_the_log(connection: Connection) 
         "invalid input syntax for type integer"
     )
     connection.execute("UPDATE textsim.merged_row SET old_row = old_row - 'label'")
+    # The setting says whether NULL in the text of an array is a text.
+    list_of_row = "SELECT list FROM t WHERE id = 2"
+    connection.execute("SET array_nulls = off")
     assert unmerge(connection, "key => '2'") == {"2": "restored"}
+    assert connection.execute(list_of_row).fetchone() == ([1.1, None, float("inf")],)
+    connection.execute("SELECT textsim.unjudge('c', '1', '2')")
+    connection.execute("CALL textsim.index_pending('c')")
+    assert merge(connection)[1] == 1
+    connection.execute("DROP TABLE t")
+    assert unmerge(connection, "key => '2'") == {"2": "its table is gone"}
+
+
+def test_rows_that_refer_to_a_partition_are_not_lost(connection: Connection) -> None:
+    connection.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, body text) PARTITION BY LIST (id);"
+        "CREATE TABLE t_1 PARTITION OF t FOR VALUES IN (1);"
+        "CREATE TABLE t_2 PARTITION OF t FOR VALUES IN (2);"
+        "CREATE TABLE r (id int REFERENCES t_2 ON DELETE CASCADE);"
+        "INSERT INTO t VALUES (1, 'one two three four'), (2, 'one two three four');"
+        "INSERT INTO r VALUES (2)"
+    )
+    connection.execute("SELECT textsim.create_corpus('c')")
+    connection.execute("SELECT textsim.attach('c', 't', 'id', 'body')")
+    connection.execute("CALL textsim.index_pending('c')")
+    with pytest.raises(errors.DependentObjectsStillExist, match=r"changes rows of public\.r"):
+        merge(connection)
 
 
 def test_a_row_of_another_scope_than_its_kept_row_comes_back(connection: Connection) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import math
 import random
+import threading
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg import errors as pg
 
@@ -18,6 +20,7 @@ from tests.support.connections import Connection
 from tests.support.expiry import table_of
 from tests.support.readers import NO_READERS, draws, functions, python_rows, sql_rows
 from tests.support.unique_ways import BATCHES, CALLS
+from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
 from textsim_db.results import Outcome, Rejected
 
 TEXT = "win a new phone today just click on the link below and follow our page for more"
@@ -193,6 +196,26 @@ def test_a_document_that_does_not_count_cannot_be_rejected(posts: ts.Corpus) -> 
     for key in ("1", "rejected: 1", "2"):
         with pytest.raises(ts.DocumentNotFound, match=key):
             posts.reject(key, "spam")
+
+
+def test_a_rejection_is_repeated_after_a_conflict(
+    db: ts.Database, connection: Connection, database_url: str
+) -> None:
+    posts = db.create_corpus("posts", threshold=0.6, recall=1, is_unique=True)
+    posts.add("1", TEXT)
+    keys: list[str] = []
+    thread = threading.Thread(target=lambda: keys.append(posts.reject("1", "spam")))
+    with psycopg.connect(database_url) as client:
+        client.execute("SET deadlock_timeout = '1min'")  # so that the rejection is cancelled
+        statement = f"SELECT FROM {table_of(connection, posts)} WHERE key = '1' FOR UPDATE"
+        client.execute(statement.encode())
+        thread.start()
+        wait_until(connection, CLIENT_WAITS_FOR_A_LOCK)
+        statement = "SELECT outcome FROM textsim.add_unique('posts', '2', %s)"
+        assert client.execute(statement, [NEAR]).fetchone() == ("twin",)
+    thread.join()
+    assert keys == ["rejected: 1"]
+    assert (posts.rejected(), posts.check()) == ([Rejected("rejected: 1", "spam", None)], [])
 
 
 def test_the_commands(textsim: Textsim, db: ts.Database) -> None:
