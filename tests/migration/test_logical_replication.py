@@ -179,7 +179,9 @@ def test_a_standby_answers_and_takes_over(servers: Pair, textsim: Textsim) -> No
             assert corpus.neighbours("a") == expected.neighbours("a")
             assert list(corpus.pairs()) == list(expected.pairs())
             assert list(corpus.clusters()) == list(expected.clusters())
-            assert corpus.status() == expected.status()
+            # A server counts what it has written itself.
+            statuses = [each.status()._replace(written=0) for each in (corpus, expected)]
+            assert statuses[0] == statuses[1]
             assert corpus.check() == []
             assert list(corpus.drift()) == []
             assert {m.name for m in db.metrics()} == {m.name for m in primary.metrics()}
