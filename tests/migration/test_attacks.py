@@ -359,7 +359,7 @@ SHADOWS = (
     "CREATE OPERATOR own.= "
     "(LEFTARG = pg_catalog.text, RIGHTARG = pg_catalog.text, FUNCTION = own.equal)",
 )
-"""What a user's own path may find before pg_catalog."""
+"""The path of a user may lead to these before pg_catalog."""
 
 
 @pytest.mark.more
