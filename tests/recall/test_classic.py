@@ -58,7 +58,9 @@ def test_each_way_finds_what_its_formula_says(
             # Sketches may find some 1.3 points fewer than the formula, and often find more.
             slack = 0.05 if name.startswith("corpus") else 0.01
             deviation = 4.5 * math.sqrt(point.promised * (1 - point.promised) / point.pairs)
-            assert abs(point.found - point.promised) <= deviation + slack, (name, point)
+            # Two pairs may be found by chance where next to none is promised.
+            most = deviation + slack + 2 / point.pairs
+            assert abs(point.found - point.promised) <= most, (name, point)
     assert result.curves["corpus as we would set it"].banding == Bands(18, 7)
 
 
