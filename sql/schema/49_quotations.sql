@@ -204,10 +204,10 @@ END $$;
 
 -- The place of a piece in a document: its edits, the words before it and up to its end, and the runs that differ, as
 -- _align_piece() returns them; NULL if less than 70 % of the piece stands there.
--- An edit destroys at most two of the m - 1 pairs of neighbouring words of a piece. So at most e edits leave m - 1 - 2e pairs
--- or more in a run, which has at most m + e words. So only runs of m + e words with that many pairs are compared. In a run
--- a pair counts at most as often as the piece has it. Jokinen and Ukkonen, Two algorithms for approximate string matching in
--- static texts, MFCS 1991.
+-- An edit destroys at most two of the m - 1 pairs of neighbouring words of a piece. So with at most e edits, a run of the
+-- document has at most m + e words, and at least m - 1 - 2e of these pairs. Only such runs are compared. A run counts a pair
+-- at most as often as the piece has it. Jokinen and Ukkonen, Two algorithms for approximate string matching in static texts,
+-- MFCS 1991.
 CREATE OR REPLACE FUNCTION textsim._place_of(
     piece integer[], document integer[], OUT edits integer, OUT first integer, OUT last integer, OUT runs integer[])
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -181,8 +181,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.soak.clusters")
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--writers", type=int, default=1)
-    given = arguments_of(parser)
-    for name, number in run(given.steps, given.writers, given.seed).items():
+    arguments = arguments_of(parser)
+    for name, number in run(arguments.steps, arguments.writers, arguments.seed).items():
         print(f"{name}: {number:,}")
 
 
