@@ -68,7 +68,7 @@ def test_types_of_columns(spark: Any) -> None:
 
 def test_a_name_in_two_cases_is_refused(spark: Any) -> None:
     df = spark.createDataFrame([("a", "one", "two")], "id string, text string, Text string")
-    with pytest.raises(ConfigurationError, match='text="text" names 2 columns .*"text", "Text"'):
+    with pytest.raises(ConfigurationError, match=r'text="text" names 2 columns .*"text", "Text"'):
         find_candidates(df)
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
