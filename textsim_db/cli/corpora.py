@@ -13,8 +13,8 @@ from textsim_db.cli.messages import confirm, json_option, print_message, print_o
 from textsim_db.cli.opening import connect, each_corpus
 from textsim_db.cli.output import Format, Setting, cell, console, table, write
 from textsim_db.cli.progress_lines import progress
-from textsim_db.errors import CorpusExists, RecipeError, shown
-from textsim_db.results.numbers_as_text import count
+from textsim_db.errors import CorpusExists, RecipeError
+from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.corpus_settings import CHANGEABLE, SETTINGS
 
 if TYPE_CHECKING:

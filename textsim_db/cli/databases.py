@@ -22,10 +22,9 @@ from textsim_db.errors import (
     DatabaseUnavailable,
     RecipeError,
     lacks_right,
-    shown,
 )
 from textsim_db.results import Problem
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -17,10 +17,10 @@ from textsim_db.cli.messages import print_message
 from textsim_db.cli.opening import is_file_name
 from textsim_db.cli.output import check_output
 from textsim_db.cli.progress_lines import loading, speed
-from textsim_db.errors import InputError, shown
+from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import RECORD_KINDS, FileFormat, Kind, kind_of, kind_of_output
 from textsim_db.results import Refusal
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import (
     IN_MEMORY,

@@ -27,9 +27,9 @@ from textsim_db.cli.document_commands import add_documents, print_report, withou
 from textsim_db.cli.messages import Refusals, print_message
 from textsim_db.cli.opening import connect, is_file_name
 from textsim_db.cli.progress_lines import loading, speed
-from textsim_db.errors import CorpusNotFound, InputError, shown
+from textsim_db.errors import CorpusNotFound, InputError
 from textsim_db.results import Refusal
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

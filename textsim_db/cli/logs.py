@@ -17,7 +17,8 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from textsim_db.errors import shown, suggestion
+from textsim_db.errors import suggestion
+from textsim_db.results.shown_values import shown
 
 LEVELS = ("debug", "info", "warning", "error")
 COMMANDS = "textsim_db.cli"

@@ -15,7 +15,8 @@ import typer
 
 from textsim_db.cli import logs
 from textsim_db.cli.logs import COMMANDS, log_options
-from textsim_db.errors import EmbeddedServerError, shown
+from textsim_db.errors import EmbeddedServerError
+from textsim_db.results.shown_values import shown
 
 if TYPE_CHECKING:
     from textsim_db.results import Refusal

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from textsim_db.errors import ConfigurationError, install_extra, shown, suggestion
+from textsim_db.errors import ConfigurationError, install_extra, suggestion
+from textsim_db.results.shown_values import shown
 from textsim_db.settings.corpus_settings import (
     AUTO,
     SETTINGS,

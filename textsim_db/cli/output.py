@@ -17,8 +17,8 @@ import typer
 
 from textsim_db.cli.messages import json_option
 from textsim_db.cli.options import misused
-from textsim_db.errors import InputError, shown
-from textsim_db.results.numbers_as_text import similarity
+from textsim_db.errors import InputError
+from textsim_db.results.shown_values import shown, similarity
 
 if TYPE_CHECKING:
     from rich.console import Console

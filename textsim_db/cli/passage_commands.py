@@ -22,7 +22,7 @@ from textsim_db.errors import DocumentError, DocumentNotFound, InputError
 from textsim_db.files.file_kinds import FileFormat
 from textsim_db.results import Refusal
 from textsim_db.results.html import end_of_start, start_of_end
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count
 from textsim_db.text.storable import to_bytes
 
 if TYPE_CHECKING:

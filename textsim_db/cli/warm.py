@@ -16,7 +16,7 @@ from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.opening import connect
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import CorpusNotFound
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.settings.named_values import Linkage
 

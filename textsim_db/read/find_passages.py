@@ -24,7 +24,7 @@ from textsim_db.db.binary_format import Parameter, array, load_int4_array
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.errors import ConfigurationError, DocumentError, shown
+from textsim_db.errors import ConfigurationError, DocumentError
 from textsim_db.read import statements
 from textsim_db.read.bucket_pairs import uncounted_ids
 from textsim_db.read.document_cache import DocumentCache
@@ -46,7 +46,7 @@ from textsim_db.results import (
     Region,
     SharedPassage,
 )
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.choose_bands import window_of
 from textsim_db.settings.corpus_settings import MIN_PASSAGE, CorpusConfig

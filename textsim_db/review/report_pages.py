@@ -16,9 +16,9 @@ from textsim_db.dedupe.removal_summary import (
     tenth_of,
 )
 from textsim_db.dedupe.removals import Deduplication, Rule
-from textsim_db.errors import shown
 from textsim_db.measures.explanation import Explanation, measure_rows, warning
 from textsim_db.measures.word_diff import ShownText
+from textsim_db.results.shown_values import shown
 from textsim_db.review.rendering import begin_of, compare_texts, render
 from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
 from textsim_db.sketch.sketch_texts import tokens_without
