@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from textsim_db.cli.messages import json_option
+from textsim_db.cli.logs import json_option
 from textsim_db.cli.options import misused
 from textsim_db.errors import InputError
 from textsim_db.results.shown_values import shown, similarity
