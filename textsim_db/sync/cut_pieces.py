@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 
 from textsim_db.base.run_ahead import BATCH_DOCUMENTS
 from textsim_db.db import stored_corpus
-from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.engine import Connection, read_rows, transaction
 from textsim_db.db.retries import OUTDATED, Attempts
 from textsim_db.db.schema import check_installed
 from textsim_db.db.statements import CORPUS_IDS
-from textsim_db.db.store import Store
+from textsim_db.db.store import KnownWords, Store
 from textsim_db.errors import ConfigurationError, RecipeError
 from textsim_db.sync import read_source, statements
 from textsim_db.sync.pending_log import Claims, LogEntry, set_aside
@@ -44,12 +43,12 @@ class WorkerSources:
     def __init__(
         self,
         engine: Engine,
-        dictionaries: Dictionaries,
+        known_words: KnownWords,
         only_source: int | None,
         faults: StepFaults,
     ) -> None:
         self._engine = engine
-        self._dictionaries = dictionaries
+        self._known_words = known_words
         self._only_source = only_source
         self._stores: dict[int, Store | None] = {}
         self._problems: dict[int, set[str]] = {}
@@ -121,7 +120,7 @@ class WorkerSources:
                 except ConfigurationError as error:
                     raise RecipeError(f'corpus "{corpus.name}": {error}') from error
             self._stores[corpus_id] = (
-                None if corpus is None else Store(self._engine, self._dictionaries, corpus)
+                None if corpus is None else Store(self._engine, self._known_words, corpus)
             )
         return self._stores[corpus_id]
 

@@ -46,7 +46,7 @@ def attach_and_index(
         _learn(store, source_id)
     report = None if progress is None else _WrittenRows(progress).report
     worker = Worker(
-        store.engine, store.dictionaries, WorkerSettings(report=report, only_source=source_id)
+        store.engine, store.known_words, WorkerSettings(report=report, only_source=source_id)
     )
     try:
         changes = worker.run(until_idle=True)
