@@ -235,5 +235,6 @@ class CurrentStore:
     def _build_index(self) -> None:
         """Build the band index if an interrupted bulk load left the corpus without it."""
         with suppress(pg.Error):
-            stored_corpus.build_band_index(self.store.engine, self.store.corpus, INDEX_PATIENCE)
+            if not stored_corpus.has_band_index(self.store.engine, self.store.corpus):
+                stored_corpus.build_band_index(self.store.engine, self.store.corpus, INDEX_PATIENCE)
             self._has_index = True
