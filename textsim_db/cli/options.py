@@ -1,17 +1,14 @@
-"""The texts and the readers of options that several commands share, and the settings of a corpus."""
+"""What options of several commands share: their texts, and the settings of a corpus."""
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from textsim_db.errors import ConfigurationError, install_extra, suggestion
-from textsim_db.results.shown_values import shown
+from textsim_db.errors import ConfigurationError, install_extra
 from textsim_db.settings.corpus_settings import (
     AUTO,
     SETTINGS,
@@ -24,8 +21,6 @@ if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
 
 
-Choice = TypeVar("Choice", bound=StrEnum)
-_LAST_PORT = 65535
 SHARED = """
 Args:
     corpus: Name of the corpus.
@@ -65,65 +60,6 @@ def misused(option: str, message: str) -> typer.BadParameter:
     return typer.BadParameter(message, param_hint=option)
 
 
-def number(text: str) -> float:
-    """Read a number of the command line; Typer's own message would not quote it."""
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f'"{shown(text)}" is not a number') from None
-
-
-def whole_number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise typer.BadParameter(f'"{shown(text)}" is not a whole number') from None
-
-
-def port(text: str) -> int:
-    value = whole_number(text)
-    if not 0 <= value <= _LAST_PORT:
-        raise typer.BadParameter(f"port {value} is out of range; expected 0 to {_LAST_PORT}")
-    return value
-
-
-def choice_of(choices: type[Choice]) -> Callable[[str], Choice]:
-    """Return a function that reads a word of the command line as a member of choices."""
-
-    def read(text: str) -> Choice:
-        try:
-            return choices(text)
-        except ValueError:
-            near = suggestion(text, choices)
-            message = f'"{shown(text)}" is not one of {", ".join(choices)}{near}'
-            raise typer.BadParameter(message) from None
-
-    return read
-
-
-def separator(text: str) -> str:
-    mark = "\t" if text in ("\\t", "tab") else text
-    if len(mark) != 1 or mark in '"\r\n':
-        raise typer.BadParameter(f'"{shown(text)}" is no separator; expected one character, or tab')
-    return mark
-
-
-def encoding(text: str) -> str:
-    try:
-        codecs.getincrementaldecoder(text)("surrogateescape").decode(b"", final=True).encode()
-    except (LookupError, AssertionError, AttributeError, TypeError):
-        raise typer.BadParameter(
-            f'"{shown(text)}" is no encoding of texts; expected one such as cp1252, latin-1 or utf-16'
-        ) from None
-    return text
-
-
-def pattern(text: str) -> str:
-    if not text:
-        raise typer.BadParameter('it is empty; expected a pattern such as "*.md"')
-    return text
-
-
 @contextmanager
 def needs_extra(name: str, reason: str) -> Iterator[None]:
     """Raise ConfigurationError, with the command that helps, if a package of an extra is missing."""
@@ -131,11 +67,6 @@ def needs_extra(name: str, reason: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"{reason}: {install_extra(name)}") from error
-
-
-def own_or_global(ctx: typer.Context, value: str | None) -> str | None:
-    """Let --database-url stand before the command as well as after it."""
-    return value or ctx.find_root().params.get("database_url")
 
 
 PartialSettings = dict[str, Any]
