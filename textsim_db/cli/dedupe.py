@@ -15,7 +15,7 @@ from textsim_db.cli.dedupe_reports import check_report
 from textsim_db.cli.dedupe_run import Outputs, Standing, Texts, dedupe_file, show_uncompared
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.opening import is_file_name
-from textsim_db.cli.output import check_output
+from textsim_db.cli.options import check_output
 from textsim_db.cli.progress_lines import loading, speed
 from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import RECORD_KINDS, FileFormat, Kind, kind_of, kind_of_output

@@ -1,14 +1,16 @@
-"""What options of several commands share: their texts, and the settings of a corpus."""
+"""What options of several commands share: their texts, the settings of a corpus, and files to write."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from textsim_db.errors import ConfigurationError, install_extra
+from textsim_db.errors import ConfigurationError, InputError, install_extra
+from textsim_db.results.shown_values import shown
 from textsim_db.settings.corpus_settings import (
     AUTO,
     SETTINGS,
@@ -118,3 +120,55 @@ def typed(settings: dict[str, Any]) -> PartialSettings:
 
 def flag_of(name: str) -> str:
     return f"--{metadata_of(name)['flag'] or name.removeprefix('is_').replace('_', '-')}"
+
+
+def check_writable(path: str) -> None:
+    """Raise InputError unless a file can be written to this path; called before long work."""
+    if path == "-":
+        return
+    if os.path.isdir(path):
+        raise InputError(f"{shown(path)} is a folder; expected a file")
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise InputError(
+            f"{shown(path)}: cannot be written: there is no folder {shown(folder)}; create it first"
+        )
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise InputError(f"{shown(path)}: cannot be written: this user has no right to write there")
+
+
+def check_output(
+    option: str,
+    path: str,
+    others: Iterable[tuple[str, str | int]],
+    way_out: str = "name another file",
+) -> None:
+    """Raise an error unless a file can be written to this path, and it is no other file of the command.
+
+    others: the option and the path, or the file descriptor, of each other file; "-" is standard input.
+    Devices and pipes are not replaced, so they may occur twice.
+    """
+    from textsim_db.files.records import is_special
+
+    check_writable(path)
+    if path == "-" or is_special(path):
+        return
+    for argument, other in others:
+        if _is_same(path, 0 if other == "-" else other):
+            raise misused(option, f"{shown(path)} is also {argument}; {way_out}")
+
+
+def _is_same(path: str, other: str | int) -> bool:
+    with suppress(OSError):
+        return os.path.samestat(os.stat(path), os.stat(other))
+    return isinstance(other, str) and os.path.realpath(path) == os.path.realpath(other)
+
+
+def check_plot(path: str | None) -> None:
+    """Raise an error unless a plot can be written to this path; called before long work."""
+    if path is None:
+        return
+    from textsim_db.sketch import recall_plots
+
+    recall_plots.check_file(path)
+    check_writable(path)

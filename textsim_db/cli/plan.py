@@ -81,7 +81,7 @@ def plan(
     - `textsim plan --edits 1 --characters 30`
 
     """
-    output.check_plot(plot)
+    options.check_plot(plot)
     if edits is not None:
         if corpus is not None or settings or plot is not None:
             raise options.misused("--edits", "it takes no CORPUS, no settings and no --plot")
