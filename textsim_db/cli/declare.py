@@ -4,8 +4,8 @@ The function is that of a command, or a method of a corpus. The section Args of 
 help of an argument, and in brackets the word for its value. The help of other arguments of a command
 stands in options.SHARED, or in the docstring of the method that has the name of the command. In a
 function, the arguments before the slash are arguments of the command, and all others are options. In a
-method, which has no slash, those without a default are arguments. The functions
-that read a value come first.
+method, which has no slash, those without a default are arguments. The functions that read a value come
+first.
 """
 
 from __future__ import annotations
