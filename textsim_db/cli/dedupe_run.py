@@ -206,7 +206,7 @@ def dedupe_file(
     if texts.records.columns.appended:
         print_message('the output has the removed records, too; their field "kept" is false')
     if result.summary is not None:
-        tips = keep_apart_tips(result.summary, rule.config(), is_page(outputs.report))
+        tips = keep_apart_tips(result.summary, rule.config, is_page(outputs.report))
         for line in summary_lines(result.summary, tips, partial(_name, texts)):
             print_message(shown(line))
     if texts.html.texts:

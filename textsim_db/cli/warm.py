@@ -152,7 +152,7 @@ def _use_memory(_: Database) -> None:
 
     for settings in (CorpusSettings(), CorpusSettings(recall=1)):
         for linkage in Linkage:
-            rule = Rule(Preference.parse("first"), settings, linkage)
+            rule = Rule(Preference.parse("first"), settings.complete(), linkage)
             deduplicate(map(Document, _texts()), rule)
 
 

@@ -20,6 +20,7 @@ from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.check_values import check_count, several_items
 from textsim_db.settings.corpus_settings import IN_MEMORY, PAIR_SETTINGS, CorpusSettings, Settings
 from textsim_db.settings.named_values import Linkage, LinkageName, check_linkage
+from textsim_db.text.stop_words import with_lists
 from textsim_db.text.storable import is_null, wrong_value
 
 
@@ -177,7 +178,8 @@ def _rule(
             f"the corpus has settings already; leave out {', '.join(settings)}"
         )
     chosen = CorpusSettings(**IN_MEMORY | settings | {"scoped": is_scoped})
-    return Rule(Preference.parse(keep), chosen, check_linkage(linkage)).against(corpora)
+    config = with_lists(chosen).complete()
+    return Rule(Preference.parse(keep), config, check_linkage(linkage)).against(corpora)
 
 
 class _Documents:

@@ -45,9 +45,8 @@ from textsim_db.dedupe.removal_summary import (
 )
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import AddReport
-from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
+from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.settings.named_values import Linkage, check_linkage
-from textsim_db.text.stop_words import with_lists
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
@@ -58,18 +57,12 @@ class Rule(NamedTuple):
 
     preference: Preference
     """Decides which document of a cluster stays."""
-    settings: CorpusSettings
-    """Decide which documents are near-duplicates."""
+    config: CorpusConfig
+    """Decides which documents are near-duplicates."""
     linkage: str = Linkage.KEPT
     """Decides which documents make a cluster."""
     keep_up_to: int = 1
     """How many documents of a cluster stay: the kept one, and those that are least similar to it."""
-
-    def config(self) -> CorpusConfig:
-        """Return the complete settings."""
-        if isinstance(self.settings, CorpusConfig):
-            return self.settings
-        return with_lists(self.settings).complete()
 
     def against(self, corpora: Sequence[Corpus]) -> Rule:
         """Return this rule with the settings of the first corpus, if there is one.
@@ -77,11 +70,11 @@ class Rule(NamedTuple):
         Raises ConfigurationError if only the documents, or only a corpus, have scopes.
         """
         for corpus in corpora:
-            corpus.config.check_scope(corpus.name, self.settings.scoped)
+            corpus.config.check_scope(corpus.name, self.config.scoped)
         if not corpora:
             return self
-        settings = replace(corpora[0].config, is_unique=False, unique_from=None, keep_for=None)
-        return self._replace(settings=settings)
+        config = replace(corpora[0].config, is_unique=False, unique_from=None, keep_for=None)
+        return self._replace(config=config)
 
 
 StandingText = tuple[StoredDocument, str, str | None]
@@ -209,7 +202,7 @@ def deduplicate(
     judged_keys = {key for judgement in verdicts for key in judgement[:2]}
     numbered = _Numbered(documents, rule.preference.column is not None, judged_keys)
     stored = StoredMatches(numbered, against, numbered.judged)
-    loaded = LoadedTexts(rule.config(), for_merges=True, memory=memory)
+    loaded = LoadedTexts(rule.config, for_merges=True, memory=memory)
     names: list[StoredDocument] = []
     own = stored if against else numbered
     report = loaded.read(chain(own, _numbered_after(numbered, standing, names)), progress)
@@ -282,7 +275,7 @@ def _best_standing(
 
     first: the number of the first one that stands.
     """
-    join = Join(host, Criterion(JACCARD, rule.settings.threshold, for_merges=True))
+    join = Join(host, Criterion(JACCARD, rule.config.threshold, for_merges=True))
     numbers = loaded.numbers()
     others, settled = np.split(np.arange(len(numbers)), np.searchsorted(numbers, [first]))
     links = linkages.best_settled(join, settled, others)
@@ -356,7 +349,7 @@ def _removals(
     is_stored: whether a corpus has a match. With linkage "kept" such a document may be more similar to
     another one.
     """
-    criterion = Criterion(JACCARD, rule.settings.threshold, for_merges=True)
+    criterion = Criterion(JACCARD, rule.config.threshold, for_merges=True)
 
     def ranked(ids: Ids) -> Ids:
         order: Ids = ids[np.argsort(ranks[ids])]
