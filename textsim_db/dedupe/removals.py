@@ -198,38 +198,36 @@ def deduplicate(
     memory: as for LoadedTexts. texts_of: reads some documents again, for the summary. Raises
     ConfigurationError if two values cannot be compared.
     """
-    verdicts = judgements_to_obey(judgements, against)
+    verdicts = judgements_to_obey(judgements, against) if judgements or against else []
     judged_keys = {key for judgement in verdicts for key in judgement[:2]}
     numbered = _Numbered(documents, rule.preference.column is not None, judged_keys)
-    stored = StoredMatches(numbered, against, numbered.judged)
+    stored = StoredMatches(numbered, against, numbered.judged) if against else None
     loaded = LoadedTexts(rule.config, for_merges=True, memory=memory)
     names: list[StoredDocument] = []
-    own = stored if against else numbered
-    report = loaded.read(chain(own, _numbered_after(numbered, standing, names)), progress)
+    report = loaded.read(
+        chain(stored or numbered, _numbered_after(numbered, standing, names)), progress
+    )
     lengths = np.frombuffer(numbered.lengths, np.int64)
     numbers = loaded.numbers()[: np.searchsorted(loaded.numbers(), len(lengths))]
     host, forms_of_standing = loaded.host(), dict[StoredDocument, str]()
+    best, of_judged = (stored.best, stored.of_judged) if stored else ({}, {})
     if names:
-        stored.best, forms_of_standing = _best_standing(loaded, host, rule, len(lengths), names)
+        best, forms_of_standing = _best_standing(loaded, host, rule, len(lengths), names)
         host = host.only(np.arange(len(numbers)))
     ranks = rule.preference.ranks(lengths, numbered.values)[numbers]
     judged, stale = None, 0
     if numbered.judged:
         ids, of_records = _judge(numbered, loaded, verdicts, against)
-        stored.best |= of_records.choose(
-            {number: stored.of_judged.get(number, []) for number in ids}
-        )
-        judged = of_records.among({n: id_ for n, id_ in ids.items() if n not in stored.best})
+        best |= of_records.choose({number: of_judged.get(number, []) for number in ids})
+        judged = of_records.among({n: id_ for n, id_ in ids.items() if n not in best})
         stale = of_records.stale
-    is_stored = np.isin(numbers, [*stored.best])
+    is_stored = np.isin(numbers, [*best])
     removed, kept, similarity = _removals(host, rule, ranks, judged, is_stored)
     ends = numbers[removed].tolist(), numbers[kept].tolist(), similarity.tolist()
     links = {number: Removal(number, *rest) for number, *rest in zip(*ends, strict=True)}
-    for number, match in stored.best.items():  # of equally similar documents the stored one
+    for number, match in best.items():  # of equally similar documents the stored one
         links[number] = max(match, links.get(number, match), key=lambda removal: removal.similarity)
-    removals, also_kept = _without_most_different(
-        [*links.values()], rule.keep_up_to - 1, stored.best
-    )
+    removals, also_kept = _without_most_different([*links.values()], rule.keep_up_to - 1, best)
 
     def forms_of(documents: Collection[AnyDocument]) -> dict[AnyDocument, str]:
         places = sorted(each for each in documents if isinstance(each, int))
@@ -237,19 +235,19 @@ def deduplicate(
         of_corpora = {each: form_in(against, each) for each in stored - forms_of_standing.keys()}
         return loaded.forms(places) | of_corpora | forms_of_standing
 
-    before = stored_sizes(against, removals)
+    before = stored_sizes(against, removals) if against else None
     refused = [(int(refusal.key), refusal.reason) for refusal in report.refused]
     return Deduplication(
         len(lengths),
         removals,
         [each for each in refused if each[0] < len(lengths)],
         loaded.count_without_words(len(numbers)),
-        before.sizes,
+        before.sizes if before else {},
         summarize(removals, _likeness(removals, loaded, numbered), forms_of, texts_of),
         also_kept,
         similar_scopes(numbered.scopes),
         stale,
-        before.recounted([*removals, *also_kept], numbered.keys) if against else [],
+        before.recounted([*removals, *also_kept], numbered.keys) if before else [],
         forms_of_standing,
         [(names[n - len(lengths)], reason) for n, reason in refused if n >= len(lengths)],
     )
