@@ -212,7 +212,9 @@ def with_parameters(
 
 def _declare(function: Callable[..., None]) -> Callable[..., None]:
     arguments = inspect.signature(function).parameters
-    texts = _help_of_method(function.__name__) | read_help(options.SHARED) | help_of(function)
+    texts = read_help(options.SHARED) | help_of(function)
+    if arguments.keys() - texts.keys() - {"settings", "form_of_files"}:
+        texts = _help_of_method(function.__name__) | texts
     parameters: list[inspect.Parameter] = []
     for name, argument in arguments.items():
         if name == "settings":
