@@ -33,6 +33,7 @@ from textsim_db.results.shown_values import count, shown
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
+    from textsim_db.dedupe.against_corpora import JudgedKeys
     from textsim_db.dedupe.removal_summary import AnyDocument
     from textsim_db.dedupe.removals import Deduplication, Document, Rule, StandingText
     from textsim_db.files.judgement_files import ReadJudgement
@@ -153,7 +154,6 @@ def dedupe_file(
     database_url: str | None,
     standing: Standing,
 ) -> None:
-    from textsim_db.dedupe.against_corpora import JudgedKeys, store_sizes
     from textsim_db.dedupe.removals import deduplicate
 
     start = time.monotonic()
@@ -171,10 +171,7 @@ def dedupe_file(
             )
         if result is None:
             most = None if memory is None else int(memory * 1e9)
-            judged = [
-                JudgedKeys(*each[:3], each.place, each.hashes or (None, None))
-                for each in judgements or ()
-            ]
+            judged = [] if judgements is None else _judged_keys(judgements)
             with loading(texts.records, texts) as load:
                 result = deduplicate(
                     load, rule, load.after_batch, corpora, judged, most, texts.of_numbers, standing
@@ -191,6 +188,8 @@ def dedupe_file(
 
             page = RemovalPage(result, rule, corpora)
         if addition is not None:
+            from textsim_db.dedupe.against_corpora import store_sizes
+
             addition.write(result)
             added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
             store_sizes(corpora[0], result.cluster_sizes(), result.links(), texts.keys)
@@ -239,6 +238,12 @@ def dedupe_file(
         print_report(against[0], added, refusals, seconds)
     if faults or standing.faults or (added and (added.refused or added.twins)):
         raise typer.Exit(1)
+
+
+def _judged_keys(judgements: list[ReadJudgement]) -> list[JudgedKeys]:
+    from textsim_db.dedupe.against_corpora import JudgedKeys
+
+    return [JudgedKeys(*each[:3], each.place, each.hashes or (None, None)) for each in judgements]
 
 
 def show_uncompared(faults: dict[int, Refusal], action: str) -> None:

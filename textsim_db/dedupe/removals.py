@@ -23,16 +23,6 @@ from textsim_db.cluster.loaded_documents import LoadedDocuments
 from textsim_db.cluster.pair_groups import JudgedPairs, judged_groups
 from textsim_db.cluster.spanning_forest import Ids, Links, joined_links
 from textsim_db.compare.match_rule import Criterion, form_hash
-from textsim_db.dedupe.against_corpora import (
-    JudgedDocument,
-    JudgedDocuments,
-    JudgedKeys,
-    StoredMatches,
-    documents_with_keys,
-    form_in,
-    judgements_to_obey,
-    stored_sizes,
-)
 from textsim_db.dedupe.loaded_texts import LoadedTexts, key_of
 from textsim_db.dedupe.removal_summary import (
     AnyDocument,
@@ -50,6 +40,7 @@ from textsim_db.settings.named_values import Linkage, check_linkage
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
+    from textsim_db.dedupe.against_corpora import JudgedDocuments, JudgedKeys
 
 
 class Rule(NamedTuple):
@@ -198,10 +189,14 @@ def deduplicate(
     memory: as for LoadedTexts. texts_of: reads some documents again, for the summary. Raises
     ConfigurationError if two values cannot be compared.
     """
-    verdicts = judgements_to_obey(judgements, against) if judgements or against else []
+    verdicts: list[JudgedKeys] = []
+    if judgements or against:  # the import takes a fifth of a second
+        from textsim_db.dedupe import against_corpora
+
+        verdicts = against_corpora.judgements_to_obey(judgements, against)
     judged_keys = {key for judgement in verdicts for key in judgement[:2]}
     numbered = _Numbered(documents, rule.preference.column is not None, judged_keys)
-    stored = StoredMatches(numbered, against, numbered.judged) if against else None
+    stored = against_corpora.StoredMatches(numbered, against, numbered.judged) if against else None
     loaded = LoadedTexts(rule.config, for_merges=True, memory=memory)
     names: list[StoredDocument] = []
     report = loaded.read(
@@ -232,10 +227,13 @@ def deduplicate(
     def forms_of(documents: Collection[AnyDocument]) -> dict[AnyDocument, str]:
         places = sorted(each for each in documents if isinstance(each, int))
         stored = {each for each in documents if isinstance(each, StoredDocument)}
-        of_corpora = {each: form_in(against, each) for each in stored - forms_of_standing.keys()}
+        of_corpora = {
+            each: against_corpora.form_in(against, each)
+            for each in stored - forms_of_standing.keys()
+        }
         return loaded.forms(places) | of_corpora | forms_of_standing
 
-    before = stored_sizes(against, removals) if against else None
+    before = against_corpora.stored_sizes(against, removals) if against else None
     refused = [(int(refusal.key), refusal.reason) for refusal in report.refused]
     return Deduplication(
         len(lengths),
@@ -302,6 +300,12 @@ def _judge(
     numbered: _Numbered, loaded: LoadedTexts, verdicts: list[JudgedKeys], against: Sequence[Corpus]
 ) -> tuple[dict[int, int], JudgedDocuments]:
     """Return the ids of the judged documents, by their numbers, and what judgements say of them."""
+    from textsim_db.dedupe.against_corpora import (
+        JudgedDocument,
+        JudgedDocuments,
+        documents_with_keys,
+    )
+
     numbers, parts = loaded.numbers(), loaded.parts()
     judged = np.array(sorted(numbered.judged), np.int64)
     judged = judged[np.isin(judged, numbers)]
