@@ -207,7 +207,8 @@ class CorpusCopier:
                 row if row.normal_form is None else row._replace(normal_form=form or None)
                 for row, form in zip(rows, tokens.forms(), strict=True)
             ]
-        sketches = sketch_tokens(tokens, self.new.config, parts_of_scopes(scopes))
+        parts = None if scopes is None else parts_of_scopes(scopes)
+        sketches = sketch_tokens(tokens, self.new.config, parts)
         languages = None
         if self.new.config.language is not None:
             languages = [row.language or "" for row in rows]
