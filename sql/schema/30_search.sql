@@ -561,9 +561,9 @@ BEGIN
     threshold := textsim._search_threshold(c, threshold);
     EXECUTE format(
         'SELECT d.id, d.normal_form, d.word_ids, d.shingle_count, d.part, d.guard, '
-            'textsim._stored_buckets($2, d.signature, d.part) AS buckets '
+            'textsim._in_part(textsim._buckets(d.signature, $2, $3), d.part) AS buckets '
         'FROM textsim.%I d WHERE d.key = $1%s', 'document_' || c.id, textsim._alive(c, 'd'))
-    INTO d USING key, c;
+    INTO d USING key, c.bands, c.rows;
     -- No error, because in a LATERAL join a row that is not indexed yet must not end the statement.
     IF d.id IS NULL THEN
         RETURN;

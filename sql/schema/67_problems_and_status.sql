@@ -115,12 +115,9 @@ BEGIN
     RETURN greatest(0, documents * coalesce(saved, 0));
 END $$;
 
--- Whether an attached table must still be compared with its documents.
+-- Whether an attached table must still be compared with its documents. A huge log must not make it slow.
 CREATE OR REPLACE FUNCTION textsim._is_uncompared(source integer) RETURNS boolean
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
--- Searches ask it, and a huge log must not make them slow.
-SET enable_seqscan = off
-SET jit = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM textsim.pending p WHERE p.source_id = source AND p.kind = 'compare');
 END $$;
@@ -347,7 +344,9 @@ END $$;
 -- Why results of a corpus may be wrong: what a search warns of, one row for each table, and what mends it.
 CREATE OR REPLACE FUNCTION textsim._search_warnings(c textsim.corpus)
 RETURNS TABLE (relation regclass, warning text, remedy text)
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp
+-- Each search calls it, and a huge log must not make it slow.
+SET enable_seqscan = off SET jit = off AS $$
 BEGIN
     RETURN QUERY
         SELECT s.relation, CASE WHEN f.has_triggers
@@ -363,7 +362,8 @@ BEGIN
                 WHERE t.tgrelid = s.relation AND t.tgenabled IN ('O', 'A')
                     AND starts_with(t.tgname::text, textsim._trigger_name(s.id, ''))
                     AND t.tgname <> textsim._trigger_name(s.id, 'columns'))) f (has_triggers)
-        WHERE s.corpus_id = c.id AND s.active AND (NOT f.has_triggers OR textsim._is_uncompared(s.id));
+        WHERE s.corpus_id = c.id AND s.active AND (NOT f.has_triggers OR EXISTS (
+            SELECT FROM textsim.pending p WHERE p.source_id = s.id AND p.kind = 'compare'));
 END $$;
 
 -- Raise these warnings.
