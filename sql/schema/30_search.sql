@@ -8,8 +8,9 @@ SET enable_seqscan = off SET jit = off  -- a plan from the time when the diction
 AS $$
 BEGIN
     RETURN (
-        SELECT coalesce(string_agg(w.word, ' ' ORDER BY u.place), '')
-        FROM unnest(word_ids) WITH ORDINALITY u (id, place) JOIN textsim.word w ON w.id = u.id);
+        -- Each word is looked up, also if a caller forbids nested loops: a join would read the dictionary then.
+        SELECT coalesce(string_agg((SELECT w.word FROM textsim.word w WHERE w.id = u.id), ' ' ORDER BY u.place), '')
+        FROM unnest(word_ids) WITH ORDINALITY u (id, place));
 END $$;
 
 -- The word ids of a normal form, with a negative number for each word that is not in the dictionary.

@@ -272,7 +272,7 @@ BEGIN
             UNION ALL SELECT d.number, d.number FROM document d
         ), different AS MATERIALIZED (
             SELECT x.y AS x, y.y AS y
-            FROM textsim._different_pairs($1) p
+            FROM textsim._different_pairs($1, array_remove($2, NULL)) p
             JOIN document d ON d.key = p.a JOIN document e ON e.key = p.b
             JOIN grouped x ON x.x = d.number JOIN grouped y ON y.x = e.number
         ), both_ways AS MATERIALIZED (

@@ -43,15 +43,32 @@ BEGIN
     higher := greatest(a COLLATE "C", b COLLATE "C");
 END $$;
 
--- The keys of groups, the number of their group, and whether no pair of it was judged different.
-CREATE OR REPLACE FUNCTION textsim._judged_groups(corpus_origin integer)
+-- The judgements that are obeyed: same and different ones that are not stale. keys: only those of two of these keys.
+-- A statement that is executed knows the keys, so its plan fits their number.
+CREATE OR REPLACE FUNCTION textsim._obeyed_judgements(corpus_origin integer, keys text[] DEFAULT NULL)
+RETURNS SETOF textsim.judgement
+LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    RETURN QUERY EXECUTE $query$
+        SELECT (k.judged).*
+        FROM (
+            SELECT j AS judged FROM textsim.judgement j
+            WHERE j.origin = $1 AND j.verdict <> 'unsure' AND ($2 IS NULL OR j.a = ANY ($2) AND j.b = ANY ($2))
+            OFFSET 0  -- a text is read last
+        ) k
+        WHERE NOT textsim._is_stale(k.judged)
+        $query$ USING corpus_origin, keys;
+END $$;
+
+-- The keys of groups, the number of their group, and whether no pair of it was judged different. keys: those of whole
+-- groups; NULL for all.
+CREATE OR REPLACE FUNCTION textsim._judged_groups(corpus_origin integer, keys text[] DEFAULT NULL)
 RETURNS TABLE (key text, root integer, is_joined boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN QUERY
     WITH judged AS MATERIALIZED (
-        SELECT j.a, j.b, j.verdict FROM textsim.judgement j
-        WHERE j.origin = corpus_origin AND j.verdict <> 'unsure' AND NOT textsim._is_stale(j)
+        SELECT j.a, j.b, j.verdict FROM textsim._obeyed_judgements(corpus_origin, keys) j
     ), document AS MATERIALIZED (
         SELECT k.key, row_number() OVER (ORDER BY k.key)::integer AS number
         FROM (
@@ -108,14 +125,15 @@ BEGIN
     RETURN chain;
 END $$;
 
-CREATE OR REPLACE FUNCTION textsim._different_pairs(corpus text) RETURNS TABLE (a text, b text)
+CREATE OR REPLACE FUNCTION textsim._different_pairs(corpus text, keys text[] DEFAULT NULL)
+RETURNS TABLE (a text, b text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     RETURN QUERY
-        SELECT j.a::text, j.b::text FROM textsim.judgement j
-        WHERE j.origin = coalesce(c.origin, c.id) AND j.verdict = 'different' AND NOT textsim._is_stale(j);
+        SELECT j.a::text, j.b::text FROM textsim._obeyed_judgements(coalesce(c.origin, c.id), keys) j
+        WHERE j.verdict = 'different';
 END $$;
 
 -- The pairs that a chain of pairs judged the same connects, unless a pair of the group was judged different.

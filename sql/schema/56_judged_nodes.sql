@@ -107,12 +107,10 @@ BEGIN
                 WHERE n.document_id = d.id AND n.words_hash = textsim._judged_hash(d.id)) AS node
             FROM textsim.document d WHERE d.key = ANY (keys)
         ), grouped AS MATERIALIZED (
-            SELECT g.key, g.root FROM textsim._judged_groups(corpus_origin) g
-            WHERE g.is_joined AND g.key = ANY (keys)
+            SELECT g.key, g.root FROM textsim._judged_groups(corpus_origin, keys) g WHERE g.is_joined
         ), pair AS MATERIALIZED (
-            SELECT j.a, j.b, false AS is_same FROM textsim.judgement j
-            WHERE j.origin = corpus_origin AND j.verdict = 'different' AND j.a = ANY (keys)
-                AND NOT textsim._is_stale(j)
+            SELECT j.a, j.b, false AS is_same FROM textsim._obeyed_judgements(corpus_origin, keys) j
+            WHERE j.verdict = 'different'
             UNION ALL
             SELECT x.key, y.key, true FROM grouped x JOIN grouped y ON y.root = x.root AND x.key < y.key
         )
@@ -174,26 +172,26 @@ BEGIN
     are_all := cardinality(ids) = cardinality(concerned);
 END $$;
 
--- Documents that changed, and those that judgements connect with them: a judgement among these may be stale now, or hold
--- again.
+-- Documents that changed, and those of their groups: a judgement among these may be stale now, or hold again. A pair
+-- judged different of two groups is a link of the changed document only.
 CREATE OR REPLACE FUNCTION textsim._with_connected(corpus_id integer, documents integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     corpus_origin integer := (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = corpus_id);
-    judged text[] := array(
-        SELECT unnest(ARRAY[j.a, j.b]) FROM textsim.judgement j
-        WHERE j.origin = corpus_origin AND j.verdict <> 'unsure' AND NOT (j.hash_a IS NULL AND j.hash_b IS NULL));
     keys text[];
     connected integer[];
 BEGIN
-    IF judged <> '{}' AND documents <> '{}' THEN
-        EXECUTE format(
-            'SELECT array_agg(k.key) FROM (SELECT d.id, d.key FROM textsim.%I d WHERE d.key = ANY ($1) '
-            'UNION ALL SELECT r.document_id, r.key FROM textsim.%I r WHERE r.key = ANY ($1)) k WHERE k.id = ANY ($2)',
-            'document_' || corpus_id, 'removed_' || corpus_id)
-        INTO keys USING judged, documents;
+    IF documents <> '{}' AND textsim._has_verdicts(corpus_origin) THEN
+        EXECUTE format($query$
+            SELECT array_agg(k.key)
+            FROM (SELECT d.id, d.key FROM textsim.%I d UNION ALL SELECT r.document_id, r.key FROM textsim.%I r) k
+            WHERE k.id = ANY ($1) AND k.key IN (
+                SELECT j.a FROM textsim.judgement j WHERE j.origin = $2 AND j.verdict = 'same'
+                UNION ALL SELECT j.b FROM textsim.judgement j WHERE j.origin = $2 AND j.verdict = 'same')
+            $query$, 'document_' || corpus_id, 'removed_' || corpus_id)
+        INTO keys USING documents, corpus_origin;
         EXECUTE format('SELECT array_agg(d.id) FROM textsim.%I d WHERE d.key = ANY ($1)', 'document_' || corpus_id)
-        INTO connected USING textsim._connected_keys(corpus_origin, keys, '{same,different}');
+        INTO connected USING textsim._connected_keys(corpus_origin, keys, '{same}');
     END IF;
     RETURN documents || connected;
 END $$;
