@@ -143,17 +143,24 @@ def _write_problems(rows: list[_Row], form: Format) -> None:
 
 
 @app.command()
-def sql() -> None:
-    """Print the schema as one SQL script, for psql; no database is needed.
+def sql(*, no_transaction: bool = False) -> None:
+    """Print the schema as one SQL script, for psql or a migration; no database is needed.
 
-    Example: `textsim db sql > textsim.sql`
+    Args:
+        no_transaction: Without BEGIN and COMMIT, for a migration that has a transaction.
+
+    Examples:
+    - `textsim db sql | psql -X -q -v ON_ERROR_STOP=1 "$TEXTSIM_DATABASE_URL"`
+    - `textsim db sql --no-transaction > textsim.sql`
+
     """
     from textsim_db.db import schema
 
+    script = schema.script(not no_transaction)
     if json_option.is_given:
-        print_object({"sql": schema.script()})
+        print_object({"sql": script})
     else:
-        typer.echo(schema.script(), nl=False)
+        typer.echo(script, nl=False)
 
 
 @app.command()

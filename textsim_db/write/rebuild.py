@@ -247,10 +247,11 @@ def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
     except CorpusNotFound:
         pass  # another session has dropped it
     except TextsimError as error:
+        is_read = isinstance(error.__cause__, pg.LockNotAvailable)
         log.warning(
-            "corpus %s was rebuilt; a worker or the next rebuild drops the replaced corpus, because: %s",
+            "corpus %s was rebuilt; a worker or the next rebuild drops the replaced corpus, because %s",
             old.name,
-            error,
+            "a transaction reads it" if is_read else error,
             extra={"corpus": old.name},
         )
 
