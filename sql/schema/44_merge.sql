@@ -3,7 +3,8 @@
 
 -- The row with a key, which is locked: the text of each column, which no setting of the session changes. NULL without one.
 CREATE OR REPLACE FUNCTION textsim._locked_row(source textsim.source, key text) RETURNS jsonb
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lc_monetary = 'C' SET jit = off
+AS $$
 DECLARE
     row_texts jsonb;
 BEGIN
@@ -21,7 +22,7 @@ END $$;
 -- no setting of the session changes what the text of a column means.
 CREATE OR REPLACE FUNCTION textsim._execute_as(caller_path text, statement text, key text, kept text, old_row jsonb)
 RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET array_nulls = on
-SET xmloption = 'content' SET jit = off AS $$
+SET xmloption = 'content' SET lc_monetary = 'C' SET jit = off AS $$
 DECLARE
     changed bigint;
 BEGIN
@@ -267,7 +268,8 @@ COMMENT ON PROCEDURE textsim.merge(text, regclass, text, text, double precision,
     IS 'Takes the duplicates out of an attached table, so that one row of each cluster stays, and logs the whole rows in '
     'textsim.merged_row, from which unmerge() brings them back. They are those of duplicates() with keep, threshold and '
     'judgements => true. relation names the table if several are attached. statement deletes or marks a row: $1 is its '
-    'key, $2 that of the kept row, $3 the row as jsonb; by default it is deleted. Each row is locked and compared again; '
+    'key, $2 that of the kept row, $3 the row as jsonb; by default it is deleted. It must not change the '
+    'key: unmerge() would insert the old row beside the changed one. Each row is locked and compared again; '
     'left_alone has the keys of rows that are no duplicates now, or that a constraint or trigger keeps, with the reasons. It commits '
     'after a hundred rows, so call it outside a transaction block, and again after an interruption. Returns the number of '
     'the run, and how many rows it merged. Without a statement, raises dependent_objects_still_exist if '

@@ -90,6 +90,7 @@ DECLARE
     is_tracked boolean := EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = c.id);
     missing constant text := 'it does not exist';
     changed constant text := 'it is not as it was created';
+    callable constant text := 'everyone may call it with the rights of its owner';
 BEGIN
     RETURN QUERY SELECT 'owner', o.object, 'it ' || o.problem, split_part(o.problem, 'as a superuser, ', 2)
         FROM textsim._owner_problems(c) o;
@@ -118,13 +119,16 @@ BEGIN
     WHERE w.is_wrong;
     RETURN QUERY
     SELECT 'function', format('textsim._changes_%s()', s.id),
-        CASE WHEN p.oid IS NULL THEN missing || ', so changes are missed' ELSE changed END,
-        format('SELECT textsim.detach(%L, %L); then attach it again: textsim attach', c.name, s.relation)
+        CASE WHEN p.oid IS NULL THEN missing || ', so changes are missed' WHEN m.is_made THEN callable ELSE changed END,
+        CASE WHEN m.is_made THEN format('REVOKE ALL ON FUNCTION textsim._changes_%s() FROM PUBLIC', s.id)
+            ELSE format('SELECT textsim.detach(%L, %L); then attach it again: textsim attach', c.name, s.relation) END
     FROM textsim.source s LEFT JOIN pg_proc p ON p.oid = textsim._trigger_function(s.id)
-    WHERE s.corpus_id = c.id AND s.active AND EXISTS (SELECT FROM pg_class r WHERE r.oid = s.relation) AND (
-        p.prosrc = textsim._trigger_body(s) AND p.prosecdef AND NOT has_function_privilege('public', p.oid, 'EXECUTE')
-        AND p.proconfig @> '{"search_path=pg_catalog, pg_temp",TimeZone=UTC,DateStyle=ISO}'
-    ) IS NOT TRUE
+    CROSS JOIN LATERAL (
+        SELECT (p.prosrc = textsim._trigger_body(s) AND p.prosecdef
+            AND p.proconfig @> '{"search_path=pg_catalog, pg_temp",TimeZone=UTC,DateStyle=ISO}') IS TRUE OFFSET 0
+    ) m (is_made)
+    WHERE s.corpus_id = c.id AND s.active AND EXISTS (SELECT FROM pg_class r WHERE r.oid = s.relation)
+        AND (NOT m.is_made OR has_function_privilege('public', p.oid, 'EXECUTE'))
     UNION ALL
     SELECT 'trigger', format('textsim.%I.%I', g.relation, g.name),
         'it does not exist, is disabled or was changed, so changes are missed',

@@ -171,6 +171,8 @@ def _expected_settings(function: str) -> list[str]:
         settings += ["TimeZone=UTC", "DateStyle=ISO"]
     if "_execute_as(" in function:
         settings += ["array_nulls=on", "xmloption=content"]
+    if "_execute_as(" in function or "_locked_row(" in function:
+        settings.append("lc_monetary=C")  # money is written and read alike
     if any(name in function for name in ("_text_of(", "_prepare_source(", "_changes_")):
         settings += TEXT_SETTINGS
     if re.search(r"_functions_like\(|grant_writer\(|_prepare_source\(|_make_function\(", function):

@@ -154,10 +154,10 @@ class Refusals:
         alike = _NUMBERS.sub("#", refusal.reason)
         if alike not in self._reasons and len(self._reasons) == _SHOWN_MESSAGES:
             return
-        reason = self._reasons.setdefault(alike, _Reason(refusal.reason))
+        reason = self._reasons.setdefault(alike, _Reason())
         reason.count += 1
         if reason.count <= _SHOWN_PLACES:
-            reason.places.append(refusal.key)
+            reason.places.setdefault(refusal.reason, []).append(refusal.key)
 
     def add_documents(self, refusals: Iterable[Refusal]) -> None:
         for refusal in refusals:
@@ -167,19 +167,25 @@ class Refusals:
         shown_count = 0
         for reason in self._reasons.values():
             shown_count += reason.count
-            others = reason.count - len(reason.places)
-            places = "; ".join(reason.places) + (f" and {others:,} more" if others else "")
-            message = shown(f"{self._action}: {places}: {reason.first}")
-            print_message(message, logging.WARNING)
+            others = reason.count - min(reason.count, _SHOWN_PLACES)
+            is_one = len(reason.places) == 1
+            for text, places in reason.places.items():
+                more = f" and {others:,} more" if others and is_one else ""
+                self._print(f"{'; '.join(places)}{more}: {text}")
+            if others and not is_one:
+                self._print(f"{others:,} more for such a reason")
         if self.count > shown_count:
             print_message(f"... and {self.count - shown_count:,} more", logging.WARNING)
+
+    def _print(self, line: str) -> None:
+        print_message(shown(f"{self._action}: {line}"), logging.WARNING)
 
 
 @dataclass(slots=True)
 class _Reason:
-    first: str
     count: int = 0
-    places: list[str] = field(default_factory=list)
+    places: dict[str, list[str]] = field(default_factory=dict)
+    """The first places by the reason with its numbers."""
 
 
 def program() -> str:

@@ -109,7 +109,7 @@ def _write_explanation(explanation: Explanation, form: Format) -> None:
         print_object(dataclasses.asdict(explanation))
     if explanation.distinctions:
         print_message(html_page.warning(explanation.distinctions))
-    for note in html_page.guard_notes(explanation.guards):
+    for note in html_page.notes_apart(explanation):
         print_message(note)
     if not any((explanation.shared, explanation.only_a, explanation.only_b)):
         print_message("the texts have no words, so no measure of words says how similar they are")

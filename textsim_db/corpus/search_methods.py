@@ -309,7 +309,7 @@ class SearchMethods(CheckedArguments):
         """Compare two indexed documents by every measure, and word by word.
 
         Only the words of a document are stored, so the result shows texts in normal form. It says which
-        guards of the corpus keep the two from being merged.
+        guards of the corpus keep the two from being merged, and whether their scopes differ.
 
         Raises:
             MeasureError: the documents have millions of words and little in common.
@@ -326,7 +326,10 @@ class SearchMethods(CheckedArguments):
         one, other = map(self._side, keys)
         explained = explanation.explain_sides(one, other, keys)
         apart = elements_apart(one.words, other.words, self.config.guard_rules)
-        return replace(explained, guards=apart)
+        scopes = None
+        if self.config.scoped:
+            scopes = self._current.call(search_on_server.scopes_apart, *keys)
+        return replace(explained, guards=apart, scopes=scopes)
 
     def _side(self, key: str) -> Side:
         side = self._current.call(search_on_server.side_of, key)

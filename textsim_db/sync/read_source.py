@@ -239,7 +239,10 @@ def original_text(store: Store, key: str) -> str:
     traits = stored_documents.traits(store, [key])
     texts = original_texts(store, {key: each.source_id for key, each in traits.items()})
     if key not in texts:
-        raise DocumentNotFound(f'no attached table of corpus "{store.corpus.name}" has "{key}"')
+        raise DocumentNotFound(
+            f'no attached table of corpus "{store.corpus.name}" has "{key}", or row security hides rows '
+            "of the table from this role; pass the text"
+        )
     return texts[key]
 
 
