@@ -1,4 +1,4 @@
--- The functions of a corpus: _candidates_N, _write_N and _mates_N, and two that read its dictionary. They name the
+-- The functions of a corpus: _candidates_N, _write_N, _mates_N and _distinct_N, and two that read its dictionary. They name the
 -- tables of the corpus, so that the statements of searches and of new documents are planned once in a session. An
 -- upgrade replaces them for each corpus.
 --
@@ -226,6 +226,8 @@ BEGIN
             ('fingerprints', CASE WHEN c.passages IS NULL THEN 'NULL' ELSE 'textsim._fingerprints(c, form)' END),
             ('forced', CASE WHEN c.is_unique THEN 'twins <> ''{}''' ELSE 'false' END),
             ('alive', textsim._alive(c, 'd')),
+            ('matches_by_numbers', textsim._matches_among(c, true)),
+            ('matches_by_texts', textsim._matches_among(c, false)),
             ('is_exact', (c.bands IS NULL)::text),
             ('unexpired', textsim._unexpired(c, 'd')),
             ('id', c.id::text)
@@ -289,7 +291,8 @@ BEGIN
     PERFORM textsim._make_function(format('textsim.%I', f.name), f.statement)
     FROM (
         VALUES ('_candidates_' || c.id, textsim._filled(textsim._candidates_template(), c)),
-            ('_write_' || c.id, textsim._filled(textsim._write_template(), c))
+            ('_write_' || c.id, textsim._filled(textsim._write_template(), c)),
+            ('_distinct_' || c.id, textsim._filled(textsim._distinct_template(), c))
         UNION ALL SELECT * FROM textsim._functions_like('{_normal_form_of,_word_numbers,_mates}', c.id)
     ) f (name, statement);
     IF EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = _make_functions.corpus_id) THEN

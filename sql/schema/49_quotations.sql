@@ -153,6 +153,10 @@ DECLARE
     width integer := high - low + 3;  -- no path enters the first and the last column
     costs bigint[] := array_fill(1000000 * edit, ARRAY[(m + 1) * width], ARRAY[0]);
     at integer;  -- the place in costs
+    -- The columns of a row between which a path may pass that ends with these edits: at a distance from the column of the
+    -- end, it needs as many more edits.
+    leftmost integer := 1;
+    rightmost integer := 2 * edits + 1;
     word integer;
     i integer;
     j integer;
@@ -163,13 +167,22 @@ BEGIN
         costs[j - low + 1] := -greatest(j, 0);
     END LOOP;
     FOR i IN 1..m LOOP
-        at := i * width;
+        leftmost := greatest(leftmost - 1, 1);
+        at := i * width + leftmost - 1;
         word := piece[i];
-        FOR j IN i + low..i + high LOOP
+        FOR j IN i + low + leftmost - 1..i + high LOOP
             at := at + 1;
             costs[at] := least(
                 costs[at - width] + CASE WHEN word = document[j] THEN 0 ELSE edit END,
                 costs[at - width + 1] + edit, costs[at - 1] + edit);
+            EXIT WHEN at > i * width + rightmost AND costs[at] > (edits - abs(j - i - last + m)) * edit;
+        END LOOP;
+        rightmost := at - i * width;
+        WHILE costs[i * width + leftmost] > (edits - abs(leftmost - edits - 1)) * edit LOOP
+            leftmost := leftmost + 1;
+        END LOOP;
+        WHILE costs[i * width + rightmost] > (edits - abs(rightmost - edits - 1)) * edit LOOP
+            rightmost := rightmost - 1;
         END LOOP;
     END LOOP;
     i := m;

@@ -153,7 +153,7 @@ def test_a_release_with_a_column_and_a_table_equals_a_new_schema(
         upgraded = schema_catalog(empty_database_url)
         assert upgraded["version"] == [(MADE_UP,)]
         made_anew = fetch_sorted(empty_database_url, corpus_functions)
-        assert len(made_anew) == 5
+        assert len(made_anew) == 6
         assert made_anew != before
         assert any("No row comes back if" in str(row) for row in made_anew)
         with server.database("ENCODING 'UTF8' TEMPLATE template0") as fresh_url:

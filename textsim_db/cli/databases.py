@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from textsim_db.cli.logs import log_options
-from textsim_db.cli.messages import confirm, json_option, print_message, print_object, print_result
+from textsim_db.cli.logs import json_option, log_options
+from textsim_db.cli.messages import confirm, print_message, print_object, print_result
 from textsim_db.cli.opening import connect, name_origin, skip_unreadable
 from textsim_db.cli.output import Format, write
 from textsim_db.cli.progress_lines import progress
@@ -22,10 +22,9 @@ from textsim_db.errors import (
     DatabaseUnavailable,
     RecipeError,
     lacks_right,
-    shown,
 )
 from textsim_db.results import Problem
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -12,16 +12,11 @@ from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 import typer
 
 from textsim_db import __version__
-from textsim_db.cli.messages import explain, json_option, print_object
+from textsim_db.cli.logs import json_option
+from textsim_db.cli.messages import explain, print_object
 from textsim_db.cli.output import console
-from textsim_db.errors import (
-    ConfigurationError,
-    DatabaseError,
-    SchemaError,
-    install_extra,
-    shown,
-)
-from textsim_db.results.numbers_as_text import count
+from textsim_db.errors import ConfigurationError, DatabaseError, SchemaError, install_extra
+from textsim_db.results.shown_values import count, shown
 
 if TYPE_CHECKING:
     from rich.text import Text

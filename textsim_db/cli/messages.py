@@ -1,4 +1,4 @@
-"""The results of a command: sentences and faults on standard error, and JSON on standard output."""
+"""What a command says: sentences and faults on standard error, and JSON on standard output."""
 
 from __future__ import annotations
 
@@ -9,53 +9,16 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from textsim_db.cli import logs
-from textsim_db.cli.logs import COMMANDS, log_options
-from textsim_db.errors import EmbeddedServerError, shown
+from textsim_db.cli.logs import COMMANDS, json_option, log_options
+from textsim_db.errors import EmbeddedServerError
+from textsim_db.results.shown_values import shown
 
 if TYPE_CHECKING:
     from textsim_db.results import Refusal
-
-
-@dataclass(slots=True)
-class JsonOption:
-    is_given: bool = False
-
-
-json_option = JsonOption()
-
-
-def print_object(fields: dict[str, Any]) -> None:
-    typer.echo(json.dumps(fields, ensure_ascii=False, default=str))
-
-
-def _note(value: bool) -> None:
-    json_option.is_given = value
-
-
-def declare_option(
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            callback=_note,
-            is_eager=True,
-            expose_value=False,
-            help="Print the result as JSON, one object on each line. dedupe, demo, mcp and review have "
-            "no such option.",
-        ),
-    ] = False,
-) -> None:
-    """Declare the option: Typer makes options only from a function's parameters."""
-
-
-class JsonCommand(logs.Command):
-    def get_params(self, ctx: Any) -> list[Any]:
-        return [*super().get_params(ctx), *logs.declared_by(declare_option)]
 
 
 _SHOWN_MESSAGES = 20
@@ -68,6 +31,10 @@ log = logging.getLogger(COMMANDS)
 def print_message(message: str, level: int = logging.INFO, **fields: object) -> None:
     """Print a message on standard error; with --log-json the fields are logged beside it."""
     log.log(level, "%s", message, extra=fields)
+
+
+def print_object(fields: dict[str, Any]) -> None:
+    typer.echo(json.dumps(fields, ensure_ascii=False, default=str))
 
 
 def print_result(message: str, **fields: Any) -> None:

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from textsim_db.cli import options
-from textsim_db.cli.logs import configure
-from textsim_db.cli.messages import explain, json_option, print_message, print_object
+from textsim_db.cli.logs import configure, json_option
+from textsim_db.cli.messages import explain, print_message, print_object
 from textsim_db.cli.opening import connect
 from textsim_db.cli.progress_lines import WorkLog, counts, log
-from textsim_db.errors import ConfigurationError, CorpusNotFound, shown
+from textsim_db.errors import ConfigurationError, CorpusNotFound
+from textsim_db.results.shown_values import shown
 from textsim_db.sync.worker_state import EXPIRE_AFTER_SECONDS, LEASE_SECONDS, POLL_SECONDS
 
 if TYPE_CHECKING:

@@ -18,12 +18,11 @@ import psycopg
 
 from textsim_db.base.run_ahead import BATCH_DOCUMENTS
 from textsim_db.db import stored_corpus
-from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.engine import Connection, read_rows, transaction
 from textsim_db.db.retries import OUTDATED, Attempts
 from textsim_db.db.schema import check_installed
 from textsim_db.db.statements import CORPUS_IDS
-from textsim_db.db.store import Store
+from textsim_db.db.store import KnownWords, Store
 from textsim_db.errors import ConfigurationError, RecipeError, TextsimError
 from textsim_db.settings.corpus_settings import learns_common
 from textsim_db.sketch.learned_shingles import SAMPLE_DOCUMENTS
@@ -50,12 +49,12 @@ class WorkerSources:
     def __init__(
         self,
         engine: Engine,
-        dictionaries: Dictionaries,
+        known_words: KnownWords,
         only_source: int | None,
         faults: StepFaults,
     ) -> None:
         self._engine = engine
-        self._dictionaries = dictionaries
+        self._known_words = known_words
         self._only_source = only_source
         self._stores: dict[int, Store | None] = {}
         self._problems: dict[int, set[str]] = {}
@@ -127,7 +126,7 @@ class WorkerSources:
                 except ConfigurationError as error:
                     raise RecipeError(f'corpus "{corpus.name}": {error}') from error
             self._stores[corpus_id] = (
-                None if corpus is None else Store(self._engine, self._dictionaries, corpus)
+                None if corpus is None else Store(self._engine, self._known_words, corpus)
             )
         return self._stores[corpus_id]
 

@@ -37,7 +37,7 @@ def attach_and_index(
     source_id = sources.attach(store, names, rules)
     report = None if progress is None else _WrittenRows(progress).report
     worker = Worker(
-        store.engine, store.dictionaries, WorkerSettings(report=report, only_source=source_id)
+        store.engine, store.known_words, WorkerSettings(report=report, only_source=source_id)
     )
     try:
         changes = worker.run(until_idle=True)

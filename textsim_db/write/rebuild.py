@@ -48,10 +48,10 @@ from textsim_db.errors import (
     CorpusChanged,
     CorpusNotFound,
     TextsimError,
-    shown,
 )
 from textsim_db.read.integrity_statements import TRACKED
 from textsim_db.read.list_pairs import Exceptions, twins
+from textsim_db.results.shown_values import shown
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
