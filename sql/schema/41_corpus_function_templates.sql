@@ -41,10 +41,6 @@ BEGIN
     RETURN documents <= textsim._few_documents(is_exact);
 END $$;
 
--- How many documents are compared as siblings of a new document; three times as many are read of each bucket.
-CREATE OR REPLACE FUNCTION textsim._most_siblings() RETURNS integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
-
 -- The function of a corpus that finds candidates, with names in braces for its settings: those that may be most similar
 -- come first. threshold: NULL, the documents that nearest() compares, to return as many as most. In an exact corpus some
 -- of them cannot reach its threshold: these are ordered by their likely similarity, and cut off after most and a small
@@ -155,6 +151,7 @@ DECLARE
 BEGIN
     FOR name, value IN
         SELECT * FROM (VALUES
+            -- Three documents are compared as siblings of a new one, of up to nine in each of its buckets.
             ('siblings', CASE WHEN c.guards = '{}' THEN '' ELSE $part$IF of_siblings THEN
         RETURN QUERY
             WITH met AS MATERIALIZED (
@@ -162,13 +159,13 @@ BEGIN
                 FROM unnest(own_buckets) q (bucket)
                 CROSS JOIN LATERAL (
                     SELECT r.document_id FROM textsim.band_{id} r
-                    WHERE r.bucket = q.bucket LIMIT 3 * textsim._most_siblings()) b
+                    WHERE r.bucket = q.bucket LIMIT 9) b
                 GROUP BY b.document_id)
             SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard, {own_numbers}, NULL::double precision
             FROM met m JOIN textsim.document_{id} d ON d.id = m.document_id
             WHERE d.id = ANY (array(SELECT m.document_id FROM met m))
                 AND NOT textsim._have_equal_guards(d.guard, of_guard) AND (of_part IS NULL OR d.part = of_part){alive}
-            ORDER BY m.shared DESC, d.id LIMIT textsim._most_siblings();
+            ORDER BY m.shared DESC, d.id LIMIT 3;
         RETURN;
     END IF;
     $part$ END),

@@ -68,8 +68,7 @@ BEGIN
         ELSE coalesce(a.fault, b.fault, CASE WHEN a.scope IS DISTINCT FROM b.scope THEN 'the scopes differ' END) END;
     IF reason IS NULL THEN
         c.unique_from := coalesce(threshold, c.threshold);
-        similarity := textsim._jaccard(textsim._shingles_of_form(a.form, c.unit, c.shingle_length),
-            textsim._shingles_of_form(b.form, c.unit, c.shingle_length));
+        similarity := textsim._jaccard(c, a.form, b.form);
         IF textsim._merges(c, key, a.form, other_key, b.form, similarity,
                 textsim._guard(c.guards, c.guard_words, c.guard_fillers, a.form),
                 textsim._guard(c.guards, c.guard_words, c.guard_fillers, b.form)) IS NOT TRUE

@@ -149,7 +149,6 @@ CHANGES = {
         "ALTER TABLE textsim.document_1 SET UNLOGGED",
         "ALTER TABLE textsim.document_1 ENABLE ROW LEVEL SECURITY",
     ],
-    "column textsim.document_1.key": ["ALTER TABLE textsim.document_1 ALTER key DROP NOT NULL"],
 }
 
 
