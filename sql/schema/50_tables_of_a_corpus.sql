@@ -235,7 +235,7 @@ BEGIN
     PERFORM textsim._lock_relations(corpus_id);
     PERFORM textsim._drop_tracking(corpus_id);
     EXECUTE (SELECT 'DROP TABLE ' || string_agg(t::text, ', ') FROM unnest(textsim._tables_of(corpus_id)) t);
-    FOREACH kind IN ARRAY ARRAY['candidates', 'write', 'mates', 'normal_form_of', 'word_numbers'] LOOP
+    FOREACH kind IN ARRAY ARRAY['candidates', 'write', 'mates', 'distinct', 'normal_form_of', 'word_numbers'] LOOP
         EXECUTE format('DROP FUNCTION textsim.%I', format('_%s_%s', kind, corpus_id));
     END LOOP;
     -- Keep the changes of a table that has moved to a rebuilt corpus: they must be indexed there.

@@ -153,7 +153,7 @@ class CurrentStore:
         return self.call(function, *args, **kwargs)
 
     def checked(self) -> CurrentStore:
-        """Compare the golden signature first: a text gets its hashes from the kernels of this machine."""
+        """Compare the golden signature first, because the kernels of this machine hash the text."""
         if not self.store.corpus.is_checked:
             self.load(is_checked=True)
         return self
