@@ -39,17 +39,24 @@ BEGIN
     RETURN hash;
 END $$;
 
+-- Whether the hashes of the texts of a judgement are others than those it remembers; NULL for a text that is gone.
+CREATE OR REPLACE FUNCTION textsim._has_changed(judged textsim.judgement, hash_a uuid, hash_b uuid) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce((judged).hash_a <> hash_a, false) OR coalesce((judged).hash_b <> hash_b, false);
+
 -- Whether a text of a judgement has changed. A stale judgement is shown, and not obeyed: all that obeys judgements asks
--- this function, or textsim_db.compare.match_rule. form_a and form_b: normal forms that are not stored yet.
+-- this function, _obeyed_judgements() or textsim_db.compare.match_rule. form_a and form_b: normal forms that are not
+-- stored yet.
 CREATE OR REPLACE FUNCTION textsim._is_stale(
     judged textsim.judgement, form_a text DEFAULT NULL, form_b text DEFAULT NULL)
 RETURNS boolean
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
-    RETURN judged.hash_a IS NOT NULL AND coalesce(judged.hash_a <> coalesce(
-            textsim._form_hash(form_a), textsim._document_hash(judged.origin, judged.a)), false)
-        OR judged.hash_b IS NOT NULL AND coalesce(judged.hash_b <> coalesce(
-            textsim._form_hash(form_b), textsim._document_hash(judged.origin, judged.b)), false);
+    RETURN textsim._has_changed(judged,
+        CASE WHEN judged.hash_a IS NOT NULL THEN coalesce(
+            textsim._form_hash(form_a), textsim._document_hash(judged.origin, judged.a)) END,
+        CASE WHEN judged.hash_b IS NOT NULL THEN coalesce(
+            textsim._form_hash(form_b), textsim._document_hash(judged.origin, judged.b)) END);
 END $$;
 
 -- Whether the documents of two keys are twins: they are similar enough, their guards are equal, and nobody judged them

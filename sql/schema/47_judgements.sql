@@ -44,20 +44,29 @@ BEGIN
 END $$;
 
 -- The judgements that are obeyed: same and different ones that are not stale. keys: only those of two of these keys.
--- A statement that is executed knows the keys, so its plan fits their number.
+-- A text is hashed once, however many judgements it has. A statement that is executed knows the number of the keys.
 CREATE OR REPLACE FUNCTION textsim._obeyed_judgements(corpus_origin integer, keys text[] DEFAULT NULL)
 RETURNS SETOF textsim.judgement
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    corpus_id integer := (SELECT max(c.id) FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = corpus_origin);
 BEGIN
-    RETURN QUERY EXECUTE $query$
-        SELECT (k.judged).*
-        FROM (
-            SELECT j AS judged FROM textsim.judgement j
+    RETURN QUERY EXECUTE format($query$
+        WITH judgement AS MATERIALIZED (
+            SELECT j AS judged, j.a, j.b, j.hash_a, j.hash_b FROM textsim.judgement j
             WHERE j.origin = $1 AND j.verdict <> 'unsure' AND ($2 IS NULL OR j.a = ANY ($2) AND j.b = ANY ($2))
-            OFFSET 0  -- a text is read last
-        ) k
-        WHERE NOT textsim._is_stale(k.judged)
-        $query$ USING corpus_origin, keys;
+        ), document AS MATERIALIZED (
+            SELECT d.key, textsim._form_hash(coalesce(d.normal_form, textsim._normal_form_of_%1$s(d.word_ids), '')) AS hash
+            FROM textsim.%2$I d
+            WHERE d.key IN (
+                SELECT j.a FROM judgement j WHERE j.hash_a IS NOT NULL
+                UNION SELECT j.b FROM judgement j WHERE j.hash_b IS NOT NULL)
+        )
+        SELECT (j.judged).*
+        FROM judgement j LEFT JOIN document x ON x.key = j.a LEFT JOIN document y ON y.key = j.b
+        WHERE NOT textsim._has_changed(j.judged, x.hash, y.hash)
+        $query$, corpus_id, 'document_' || corpus_id)
+    USING corpus_origin, keys;
 END $$;
 
 -- The keys of groups, the number of their group, and whether no pair of it was judged different. keys: those of whole
