@@ -30,7 +30,10 @@ STATEMENTS = {
     "nearest": "SELECT count(*) FROM textsim.nearest({name}, %(hit)s, 1)",
     "distinct_of, 60 keys": "SELECT count(*) "
     "FROM textsim.distinct_of({name}, %(keys)s, missing => 'keep')",
+    "distinct_of, 10 keys": "SELECT count(*) "
+    "FROM textsim.distinct_of({name}, (%(keys)s::text[])[:10], missing => 'keep')",
     "passages": "SELECT count(*) FROM textsim.passages({name}, %(hit)s)",
+    "quote, altered": "SELECT count(*) FROM textsim.quote({name}, %(altered)s, %(first)s)",
     "add_unique, a twin": "SELECT textsim.add_unique({name}, %(key)s, %(hit)s)",
     "add_unique, no twin": "SELECT textsim.add_unique({name}, %(key)s, %(other)s)",
     "pairs": "SELECT count(*) FROM textsim.pairs({name}, 0.9)",
@@ -90,6 +93,7 @@ def measure(bench: Bench, kind: str, size: int, calls: int) -> Iterator[tuple[st
                 continue
             filled = statement.format(name=f"'{name}'", table=table)
             values = {"first": first, "keys": keys, "hit": f"{text} and now", "key": "new"}
+            values["altered"] = " ".join(("new", *text.split()[1:-1], "new"))
             sides = (default, without)
             for side in sides:
                 ask(side, filled, values | {"other": warm})

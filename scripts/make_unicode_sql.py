@@ -168,7 +168,12 @@ def main() -> None:
         )
     )
     end = f"^.*[{words}][{marks}]* ?([{first}][{marks}]*[{plain}][{marks}]*[{plain}].*)$"
+    # U+2212 stands for the minus of a number, and the hyphen for every other one.
     signed = replaced(
+        ("\\u2212", "-"),
+        (f"(^|[{opens}])-(?=[0-9])", "\\1−"),
+        (f"[+#]+(?=[{words}])", " "),
+        (f"((?:^|[^{letters}{kept_marks}+#])[{kept_marks}]*)[+#]+", "\\1 "),
         (f"[{spaceless}][{kept_marks}]*[+#]*", " \\& "),
         (f"[^{words}{kept_marks}+#\\u2212]+", " "),
     )
@@ -244,22 +249,6 @@ def main() -> None:
             ),
         )
     )
-    # U+2212 stands for the minus of a number, and the hyphen for every other one.
-    print(
-        function(
-            "_signed",
-            "Replace + and # that belong to no word by spaces, and the minus of a number by U+2212",
-            where(
-                "[-+#\\u2212]",
-                replaced(
-                    ("\\u2212", "-"),
-                    (f"(^|[{opens}])-(?=[0-9])", "\\1−"),
-                    (f"[+#]+(?=[{words}])", " "),
-                    (f"((?:^|[^{letters}{kept_marks}+#])[{kept_marks}]*)[+#]+", "\\1 "),
-                ),
-            ),
-        )
-    )
     print(
         function(
             "_split",
@@ -275,7 +264,7 @@ def main() -> None:
     print(
         function(
             "_split_signed",
-            "The same, with the signs that _signed() leaves",
+            "The same, with the minus of a number, and the + and # that belong to a word",
             returned(f"translate({signed}, {literal('−')}, {literal('-')})"),
         )
     )

@@ -7,10 +7,20 @@ from typing import Any, Final
 
 import psycopg
 
+# An argument that is also a column of the result is shown as both.
 _FUNCTIONS: Final = """
-SELECT 'textsim.' || p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid),
+SELECT 'textsim.' || p.proname,
+    CASE WHEN t.columns IS NULL THEN pg_get_function_arguments(p.oid)
+        ELSE regexp_replace(pg_get_function_arguments(p.oid), ', OUT [^,]+|INOUT ', '', 'g') END,
+    coalesce('TABLE(' || t.columns || ')', pg_get_function_result(p.oid)),
     obj_description(p.oid, 'pg_proc')
-FROM pg_proc p WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname !~ '^_'
+FROM pg_proc p CROSS JOIN LATERAL (
+    SELECT string_agg(a.name || ' ' || format_type(a.type, NULL), ', ' ORDER BY a.place) AS columns
+    FROM unnest(p.proargnames, p.proallargtypes, p.proargmodes)
+        WITH ORDINALITY a (name, type, mode, place)
+    WHERE p.proretset AND a.mode IN ('o', 'b')
+) t
+WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname !~ '^_'
 ORDER BY p.proname, p.oid
 """
 _RELATIONS: Final = """

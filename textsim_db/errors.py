@@ -11,6 +11,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
+from textsim_db.results.shown_values import shown
+
 if TYPE_CHECKING:
     from textsim_db.results import Match
 
@@ -143,15 +145,6 @@ def install_extra(name: str) -> str:
         "-e " if is_checkout else ""
     )  # without it, a copy would replace the modules of the checkout
     return f"pip install {how}'.[{name}]' in a checkout of textsim-db"
-
-
-def shown(text: str) -> str:
-    """Return a text with control characters escaped, to show it on one line."""
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-    )
 
 
 def suggestion(name: str, others: Iterable[str]) -> str:

@@ -22,12 +22,20 @@ if TYPE_CHECKING:
 def textsim_server() -> Iterator[str]:
     """Return the address of a server to create databases on; an embedded one that ends with the run."""
     from textsim_db.db import embedded_server
+    from textsim_db.errors import EmbeddedServerError
 
     # The user root starts the server as another user, who may not enter the folders of pytest.
     with TemporaryDirectory(prefix="textsim-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        yield embedded_server.start(folder)
+        try:
+            address = embedded_server.start(folder)
+        except EmbeddedServerError as error:
+            error.add_note(
+                "a fixture textsim_server of your own may return the address of a server"
+            )
+            raise
+        yield address
         embedded_server.stop(folder)
 
 
@@ -70,12 +78,12 @@ def _database(server: str, template: str) -> Iterator[str]:
 
     from textsim_db.db.addresses import plain_url, sqlalchemy_url
 
-    name = f"textsim_{os.urandom(8).hex()}"
-    with psycopg.connect(server, autocommit=True) as connection:
+    name, url = f"textsim_{os.urandom(8).hex()}", sqlalchemy_url(server)
+    with psycopg.connect(plain_url(url), autocommit=True) as connection:
         create = sql.SQL("CREATE DATABASE {} TEMPLATE {} ENCODING 'UTF8'")
         connection.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
         try:
-            yield plain_url(sqlalchemy_url(server).set(database=name))
+            yield plain_url(url.set(database=name))
         finally:
             drop = sql.SQL("DROP DATABASE {} WITH (FORCE)")
             connection.execute(drop.format(sql.Identifier(name)))

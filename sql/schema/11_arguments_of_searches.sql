@@ -25,7 +25,7 @@ RETURN CASE WHEN NOT c.guards <@ '{words}' THEN coalesce((c.created_with ->> 'gu
 
 -- The part of a corpus that these functions compute in another way than it was built; NULL if there is none.
 CREATE OR REPLACE FUNCTION textsim._other_build(c textsim.corpus) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
+LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     WHEN c.recipe <> textsim._recipe() THEN format(
         'was built by recipe %s; these functions compute recipe %s', c.recipe, textsim._recipe())

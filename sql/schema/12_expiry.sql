@@ -21,17 +21,17 @@ RETURN now() + make_interval(secs => extract(epoch FROM c.keep_for)::double prec
 
 -- A condition to append: a document has not expired; empty if the documents of the corpus never do.
 CREATE OR REPLACE FUNCTION textsim._unexpired(c textsim.corpus, alias text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
+LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN c.keep_for IS NULL THEN ''
     ELSE format(' AND (%1$s.expires_at IS NULL OR %1$s.expires_at > now())', alias) END;
 
 -- A condition to append: a document counts, because it has not expired, and was not rejected.
 CREATE OR REPLACE FUNCTION textsim._alive(c textsim.corpus, alias text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
+LANGUAGE sql STABLE PARALLEL SAFE
 RETURN textsim._unexpired(c, alias) || CASE WHEN c.is_unique THEN format(' AND %s.rejected IS NULL', alias) ELSE '' END;
 
 -- A condition to append: documents d and e are of one part and count; empty in a corpus where all documents do.
 CREATE OR REPLACE FUNCTION textsim._may_meet(c textsim.corpus) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
+LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN c.scoped THEN ' AND d.part = e.part' ELSE '' END
     || textsim._alive(c, 'd') || textsim._alive(c, 'e');

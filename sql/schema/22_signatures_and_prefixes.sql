@@ -24,7 +24,7 @@ BEGIN
     IF unit = 'char' OR n = 1 THEN
         RETURN array(
             SELECT hashtextextended(s COLLATE "C", 0)
-            FROM unnest(CASE unit WHEN 'char' THEN textsim._char_shingles(form, n)
+            FROM unnest(CASE unit WHEN 'char' THEN textsim._shingles_in_any_order(form, unit, n)
                 ELSE string_to_array(form, ' ') END) s);
     END IF;
     RETURN textsim._run_values(string_to_array(form, ' '), n);
@@ -316,9 +316,15 @@ BEGIN
     RETURN (SELECT count(*) FROM unnest(a) x JOIN unnest(b) y ON x COLLATE "C" = y COLLATE "C");
 END $$;
 
-CREATE OR REPLACE FUNCTION textsim._jaccard(a text[], b text[]) RETURNS double precision
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN textsim._ratio(textsim._count_shared(a, b), cardinality(a), cardinality(b));
+-- The Jaccard similarity of two normal forms.
+CREATE OR REPLACE FUNCTION textsim._jaccard(c textsim.corpus, form text, other_form text) RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    a text[] := textsim._shingles_in_any_order(form, c.unit, c.shingle_length);
+    b text[] := textsim._shingles_in_any_order(other_form, c.unit, c.shingle_length);
+BEGIN
+    RETURN textsim._ratio(textsim._count_shared(a, b), cardinality(a), cardinality(b));
+END $$;
 
 CREATE OR REPLACE FUNCTION textsim.jaccard(corpus text, a text, b text, language text DEFAULT NULL)
 RETURNS double precision
@@ -328,9 +334,7 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     checked text := textsim._check_language(c, language);
 BEGIN
-    RETURN textsim._jaccard(
-        textsim._shingles_of_form(textsim._form(c, a, checked), c.unit, c.shingle_length),
-        textsim._shingles_of_form(textsim._form(c, b, checked), c.unit, c.shingle_length));
+    RETURN textsim._jaccard(c, textsim._form(c, a, checked), textsim._form(c, b, checked));
 END $$;
 COMMENT ON FUNCTION textsim.jaccard(text, text, text, text)
     IS 'Returns the exact Jaccard similarity of two texts, 0 to 1: the shingles that both have, '

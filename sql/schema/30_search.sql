@@ -180,15 +180,13 @@ BEGIN
         ELSE
             IF own_runs IS NULL THEN
                 own_form := textsim._stored_form(c.id, own_ids, own_form);
-                own_shingles := CASE c.unit WHEN 'char' THEN textsim._char_shingles(own_form, c.shingle_length)
-                    ELSE textsim._shingles_of_form(own_form, c.unit, c.shingle_length) END;
+                own_shingles := textsim._shingles_in_any_order(own_form, c.unit, c.shingle_length);
                 own_runs := array(SELECT edge || s || edge FROM unnest(own_shingles) s);
             END IF;
             body := edge || CASE c.unit WHEN 'char' THEN textsim._without_spaces(d.form) ELSE d.form END || edge;
             shared := CASE WHEN own_count = 1 OR own_count::bigint * length(body) > 300000
-                THEN textsim._count_shared(own_shingles, CASE c.unit
-                    WHEN 'char' THEN textsim._char_shingles(d.form, c.shingle_length)
-                    ELSE textsim._shingles_of_form(d.form, c.unit, c.shingle_length) END)
+                THEN textsim._count_shared(own_shingles,
+                    textsim._shingles_in_any_order(d.form, c.unit, c.shingle_length))
                 ELSE (SELECT count(*) FROM unnest(own_runs) s WHERE strpos(body COLLATE "C", s) > 0) END;
         END IF;
         score := textsim._ratio(shared, own_count, d.shingle_count);
@@ -246,42 +244,6 @@ BEGIN
         PERFORM textsim._warn_of_misses(c, coalesce(threshold, c.threshold));
     END IF;
     RETURN coalesce(threshold, c.threshold);
-END $$;
-
--- The work of neighbours(), because a plpgsql parameter and column cannot both be named key.
-CREATE OR REPLACE FUNCTION textsim._neighbours(
-    corpus text, document_key text, threshold double precision, max_results integer, language text)
-RETURNS TABLE (key text, similarity double precision, differs text[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-    d record;
-BEGIN
-    PERFORM textsim._check_search(c, threshold, max_results), textsim._check_language(c, language);
-    IF c.id IS NULL OR document_key IS NULL THEN
-        RETURN;
-    END IF;
-    PERFORM textsim._warn_unindexed(c);
-    threshold := textsim._search_threshold(c, threshold);
-    EXECUTE format(
-        'SELECT d.id, d.normal_form, d.word_ids, d.shingle_count, d.part, d.guard, '
-            'textsim._in_part(textsim._buckets(d.signature, $2, $3), d.part) AS buckets '
-        'FROM textsim.%I d WHERE d.key = $1%s', 'document_' || c.id, textsim._alive(c, 'd'))
-    INTO d USING document_key, c.bands, c.rows;
-    -- No error, because in a LATERAL join a row that is not indexed yet must not end the statement.
-    IF d.id IS NULL THEN
-        RETURN;
-    END IF;
-    RETURN QUERY
-        SELECT s.key, s.similarity, textsim._differs(
-            c, CASE WHEN c.guards <> '{}' THEN textsim._stored_form(c.id, d.word_ids, d.normal_form) END, d.guard,
-            s.key, s.guard)
-        FROM textsim._search(
-            c, CASE WHEN c.bands IS NULL THEN d.buckets[1:textsim._count_rows(d.shingle_count, threshold)]
-                ELSE d.buckets END,
-            NULL, d.normal_form, d.word_ids, d.shingle_count, document_key, threshold, max_results, language,
-            d.part) s;
 END $$;
 
 -- A query for the ids of documents that share buckets, and how many, in all parts or in one; of documents that may be
@@ -389,9 +351,6 @@ DECLARE
     part bigint := CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END;
     batch record;
 BEGIN
-    IF c.id IS NULL THEN
-        RETURN;
-    END IF;
     PERFORM textsim._warn_unindexed(c);
     threshold := textsim._search_threshold(c, threshold);
     FOR batch IN EXECUTE format($query$
@@ -457,7 +416,7 @@ DECLARE
     shingle_values bigint[] := textsim._query_values(c, form);
     part bigint;
 BEGIN
-    IF c.id IS NULL OR form IS NULL THEN
+    IF form IS NULL THEN
         RETURN;
     END IF;
     part := textsim._part_of(c, scope);
@@ -500,7 +459,7 @@ DECLARE
     part bigint;
 BEGIN
     PERFORM textsim._check_search(c, threshold, max_results);
-    IF c.id IS NULL OR form IS NULL THEN
+    IF form IS NULL THEN
         RETURN;
     END IF;
     part := textsim._part_of(c, scope);
@@ -540,7 +499,7 @@ BEGIN
         RAISE EXCEPTION 'k is %; expected 1 or more', coalesce(k::text, 'NULL')
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF c.id IS NULL OR form IS NULL THEN
+    IF form IS NULL THEN
         RETURN;
     END IF;
     part := textsim._part_of(c, scope);
@@ -586,13 +545,40 @@ COMMENT ON FUNCTION textsim.differs(text, text, text)
     'there.';
 
 CREATE OR REPLACE FUNCTION textsim.neighbours(
-    corpus text, key text, threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
-    language text DEFAULT NULL)
-RETURNS TABLE (key text, similarity double precision, differs text[])
-LANGUAGE sql STABLE PARALLEL SAFE COST 100000 ROWS 10
-BEGIN ATOMIC
-    SELECT n.key, n.similarity, n.differs FROM textsim._neighbours($1, $2, $3, $4, $5) n;
-END;
+    corpus text, INOUT key text, threshold double precision DEFAULT NULL, max_results integer DEFAULT NULL,
+    language text DEFAULT NULL, OUT similarity double precision, OUT differs text[])
+RETURNS SETOF record
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    d record;
+BEGIN
+    PERFORM textsim._check_search(c, threshold, max_results), textsim._check_language(c, language);
+    IF key IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM textsim._warn_unindexed(c);
+    threshold := textsim._search_threshold(c, threshold);
+    EXECUTE format(
+        'SELECT d.id, d.normal_form, d.word_ids, d.shingle_count, d.part, d.guard, '
+            'textsim._in_part(textsim._buckets(d.signature, $2, $3), d.part) AS buckets '
+        'FROM textsim.%I d WHERE d.key = $1%s', 'document_' || c.id, textsim._alive(c, 'd'))
+    INTO d USING key, c.bands, c.rows;
+    -- No error, because in a LATERAL join a row that is not indexed yet must not end the statement.
+    IF d.id IS NULL THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+        SELECT s.key, s.similarity, textsim._differs(
+            c, CASE WHEN c.guards <> '{}' THEN textsim._stored_form(c.id, d.word_ids, d.normal_form) END, d.guard,
+            s.key, s.guard)
+        FROM textsim._search(
+            c, CASE WHEN c.bands IS NULL THEN d.buckets[1:textsim._count_rows(d.shingle_count, threshold)]
+                ELSE d.buckets END,
+            NULL, d.normal_form, d.word_ids, d.shingle_count, key, threshold, max_results, language,
+            d.part) s;
+END $$;
 COMMENT ON FUNCTION textsim.neighbours(text, text, double precision, integer, text)
     IS 'Returns the documents similar to the document with this key, without itself, best first. A key is a text: '
     'write a number as id::text. Of two similar documents each is a neighbour of the other; duplicates() lists which '

@@ -18,18 +18,6 @@ CREATE OR REPLACE FUNCTION textsim._key_before_rejection(rejected_key text) RETU
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN regexp_replace(rejected_key, '^rejected( [0-9]+)?: ', '');
 
--- The work of rejected(), because a plpgsql parameter and column cannot both be named scope.
-CREATE OR REPLACE FUNCTION textsim._rejected(c textsim.corpus, of_scope text)
-RETURNS TABLE (key text, reason text, scope text)
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-BEGIN
-    RETURN QUERY EXECUTE format(
-        'SELECT d.key, d.rejected, d.scope FROM textsim.%I d '
-        'WHERE d.rejected IS NOT NULL AND ($1 IS NULL OR d.part = $1)%s ORDER BY d.key COLLATE "C"',
-        'document_' || c.id, textsim._unexpired(c, 'd'))
-    USING CASE WHEN of_scope IS NOT NULL THEN textsim._part_of(c, of_scope) END;
-END $$;
-
 CREATE OR REPLACE FUNCTION textsim.reject(corpus text, key text, reason text) RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
@@ -96,12 +84,18 @@ COMMENT ON FUNCTION textsim.reject(text, text, text)
     'it. In a corpus with keep_for it lasts for that time. A row of an attached table stays: delete it after this '
     'call. Raises no_data_found if no document has the key, and an error if the corpus is not unique.';
 
-CREATE OR REPLACE FUNCTION textsim.rejected(corpus text, scope text DEFAULT NULL)
-RETURNS TABLE (key text, reason text, scope text)
-LANGUAGE sql STABLE PARALLEL SAFE COST 10000 ROWS 100
-BEGIN ATOMIC
-    SELECT r.key, r.reason, r.scope FROM textsim._rejected(textsim._corpus($1), $2) r;
-END;
+CREATE OR REPLACE FUNCTION textsim.rejected(corpus text, OUT key text, OUT reason text, INOUT scope text DEFAULT NULL)
+RETURNS SETOF record
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 100 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+BEGIN
+    RETURN QUERY EXECUTE format(
+        'SELECT d.key, d.rejected, d.scope FROM textsim.%I d '
+        'WHERE d.rejected IS NOT NULL AND ($1 IS NULL OR d.part = $1)%s ORDER BY d.key COLLATE "C"',
+        'document_' || c.id, textsim._unexpired(c, 'd'))
+    USING CASE WHEN scope IS NOT NULL THEN textsim._part_of(c, scope) END;
+END $$;
 COMMENT ON FUNCTION textsim.rejected(text, text)
     IS 'Returns the rejected documents of a corpus, or of one scope, in the order of their keys: the key, the reason, and the '
     'scope in a scoped corpus.';

@@ -3,7 +3,8 @@
 -- the dictionary would wait for each other. A corpus of characters has no dictionary, so its documents keep their normal
 -- forms.
 
-CREATE OR REPLACE FUNCTION textsim._document_fault(key text, body text) RETURNS text
+-- Why a document cannot be stored, or NULL.
+CREATE OR REPLACE FUNCTION textsim._document_fault(c textsim.corpus, key text, body text, scope text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE
     WHEN key IS NULL THEN 'the key is NULL'
@@ -12,6 +13,7 @@ RETURN CASE
         format('the key is %s bytes long; at most 1000 are possible', octet_length(key))
     WHEN octet_length(body) > 134217728 THEN
         format('the text is %s bytes long; at most 134217728 can be indexed', octet_length(body))
+    ELSE textsim._scope_fault(c, scope)
 END;
 
 -- Raise an error if a document cannot be stored; row_fault: what is wrong with its row.
@@ -20,7 +22,7 @@ CREATE OR REPLACE FUNCTION textsim._check_document(
 RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    fault text := coalesce(row_fault, textsim._document_fault(key, body), textsim._scope_fault(c, scope));
+    fault text := coalesce(row_fault, textsim._document_fault(c, key, body, scope));
 BEGIN
     IF fault IS NOT NULL THEN
         RAISE EXCEPTION 'document "%": %', left(key, 100), fault

@@ -1,4 +1,4 @@
--- The functions of a corpus: _candidates_N, _write_N and _mates_N, and two that read its dictionary. They name the
+-- The functions of a corpus: _candidates_N, _write_N, _mates_N and _distinct_N, and two that read its dictionary. They name the
 -- tables of the corpus, so that the statements of searches and of new documents are planned once in a session. An
 -- upgrade replaces them for each corpus.
 --
@@ -40,10 +40,6 @@ BEGIN
     INTO documents USING part, textsim._few_documents(is_exact);
     RETURN documents <= textsim._few_documents(is_exact);
 END $$;
-
--- How many documents are compared as siblings of a new document; three times as many are read of each bucket.
-CREATE OR REPLACE FUNCTION textsim._most_siblings() RETURNS integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 3;
 
 -- The function of a corpus that finds candidates, with names in braces for its settings: those that may be most similar
 -- come first. threshold: NULL, the documents that nearest() compares, to return as many as most. In an exact corpus some
@@ -155,6 +151,7 @@ DECLARE
 BEGIN
     FOR name, value IN
         SELECT * FROM (VALUES
+            -- Three documents are compared as siblings of a new one, of up to nine in each of its buckets.
             ('siblings', CASE WHEN c.guards = '{}' THEN '' ELSE $part$IF of_siblings THEN
         RETURN QUERY
             WITH met AS MATERIALIZED (
@@ -162,13 +159,13 @@ BEGIN
                 FROM unnest(own_buckets) q (bucket)
                 CROSS JOIN LATERAL (
                     SELECT r.document_id FROM textsim.band_{id} r
-                    WHERE r.bucket = q.bucket LIMIT 3 * textsim._most_siblings()) b
+                    WHERE r.bucket = q.bucket LIMIT 9) b
                 GROUP BY b.document_id)
             SELECT d.key, d.word_ids, d.normal_form, d.shingle_count, d.guard, {own_numbers}, NULL::double precision
             FROM met m JOIN textsim.document_{id} d ON d.id = m.document_id
             WHERE d.id = ANY (array(SELECT m.document_id FROM met m))
                 AND NOT textsim._have_equal_guards(d.guard, of_guard) AND (of_part IS NULL OR d.part = of_part){alive}
-            ORDER BY m.shared DESC, d.id LIMIT textsim._most_siblings();
+            ORDER BY m.shared DESC, d.id LIMIT 3;
         RETURN;
     END IF;
     $part$ END),
@@ -229,6 +226,8 @@ BEGIN
             ('fingerprints', CASE WHEN c.passages IS NULL THEN 'NULL' ELSE 'textsim._fingerprints(c, form)' END),
             ('forced', CASE WHEN c.is_unique THEN 'twins <> ''{}''' ELSE 'false' END),
             ('alive', textsim._alive(c, 'd')),
+            ('matches_by_numbers', textsim._matches_among(c, true)),
+            ('matches_by_texts', textsim._matches_among(c, false)),
             ('is_exact', (c.bands IS NULL)::text),
             ('unexpired', textsim._unexpired(c, 'd')),
             ('id', c.id::text)
@@ -292,7 +291,8 @@ BEGIN
     PERFORM textsim._make_function(format('textsim.%I', f.name), f.statement)
     FROM (
         VALUES ('_candidates_' || c.id, textsim._filled(textsim._candidates_template(), c)),
-            ('_write_' || c.id, textsim._filled(textsim._write_template(), c))
+            ('_write_' || c.id, textsim._filled(textsim._write_template(), c)),
+            ('_distinct_' || c.id, textsim._filled(textsim._distinct_template(), c))
         UNION ALL SELECT * FROM textsim._functions_like('{_normal_form_of,_word_numbers,_mates}', c.id)
     ) f (name, statement);
     IF EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = _make_functions.corpus_id) THEN

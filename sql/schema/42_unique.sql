@@ -16,16 +16,8 @@
 
 -- How many buckets a transaction locks before it locks whole corpora.
 CREATE OR REPLACE FUNCTION textsim._max_bucket_locks() RETURNS integer
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    setting text := coalesce(nullif(current_setting('textsim.max_bucket_locks', true), ''), '256');
-BEGIN
-    IF setting !~ '^[0-9]{1,9}$' THEN
-        RAISE EXCEPTION 'textsim.max_bucket_locks is "%"; expected a whole number, 0 or more', setting
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    RETURN setting;
-END $$;
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN coalesce(nullif(current_setting('textsim.max_bucket_locks', true), ''), '256')::integer;
 
 -- Raise an error unless the current role may write to a corpus; or of_session, the role of the session: in a function
 -- with the rights of the schema's owner, the current role is the owner.
@@ -316,17 +308,13 @@ BEGIN
         FROM (
             SELECT m.*
             FROM (
-                SELECT 'doubtful' AS outcome, s.*
-                FROM textsim._search(
+                SELECT o.outcome, s.*
+                FROM (VALUES
+                    ('doubtful', unique_from > c.threshold), ('sibling', c.guards <> '{}')) o (outcome, is_possible)
+                CROSS JOIN LATERAL textsim._search(
                     c, d.buckets, NULL, form, NULL, d.shingle_count, document_key, c.threshold, NULL, NULL, d.part,
-                    d.guard) s
-                WHERE unique_from > c.threshold AND NOT textsim._is_match(s.similarity, unique_from)
-                UNION ALL
-                SELECT 'sibling', s.*
-                FROM textsim._search(
-                    c, d.buckets, NULL, form, NULL, d.shingle_count, document_key, c.threshold, NULL, NULL, d.part,
-                    d.guard, true) s
-                WHERE c.guards <> '{}'
+                    d.guard, o.outcome = 'sibling') s
+                WHERE o.is_possible AND (o.outcome = 'sibling' OR NOT textsim._is_match(s.similarity, unique_from))
             ) m
             WHERE m.key <> ALL (joined) AND NOT EXISTS (
                 SELECT FROM textsim.judgement j
@@ -338,48 +326,40 @@ BEGIN
         ORDER BY b.outcome, b.similarity DESC, b.key COLLATE "C";
 END $$;
 
--- The work of add_unique(), because a plpgsql parameter and column cannot both be named key.
-CREATE OR REPLACE FUNCTION textsim._add_unique(
-    corpus text, document_key text, body text, scope text, unique_from double precision)
-RETURNS TABLE (outcome text, key text, similarity double precision, differs text[], reason text)
+CREATE OR REPLACE FUNCTION textsim.add_unique(
+    corpus text, OUT outcome text, INOUT key text, text text, OUT similarity double precision, OUT differs text[],
+    INOUT scope text DEFAULT NULL, force boolean DEFAULT false, unique_from double precision DEFAULT NULL,
+    OUT reason text)
+RETURNS SETOF record
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._required_unique(corpus);
 BEGIN
-    PERFORM textsim._part_of(c, scope), textsim._check_document(c, document_key, body, scope);
-    outcome := textsim._write_document(
-        c, NULL, document_key, body, scope, textsim._new_expiry(c), unique_from);
+    unique_from := textsim._raised(unique_from, force);
+    PERFORM textsim._part_of(c, scope), textsim._check_document(c, key, text, scope);
+    outcome := textsim._write_document(c, NULL, key, text, scope, textsim._new_expiry(c), unique_from);
     IF outcome = 'twin' THEN
         PERFORM textsim._count_twins(c.id, 1);
         RETURN QUERY
-            SELECT CASE WHEN t.reason IS NULL THEN 'twin' ELSE 'rejected' END, t.key, t.similarity, '{}'::text[], t.reason
+            SELECT CASE WHEN t.reason IS NULL THEN 'twin' ELSE 'rejected' END, t.key, t.similarity, '{}'::text[], scope,
+                t.reason
             FROM (
                 SELECT o.*, textsim._rejection(c, o.key) AS reason
-                FROM textsim._twins(c, document_key, body, scope, unique_from) o OFFSET 0
+                FROM textsim._twins(c, key, text, scope, unique_from) o OFFSET 0
             ) t
             ORDER BY t.reason IS NULL, t.similarity DESC, t.key COLLATE "C";
         RETURN;
     END IF;
     IF outcome = 'written' THEN
-        RETURN QUERY SELECT n.*, NULL::text FROM textsim._near_misses(c, document_key, unique_from) n;
+        RETURN QUERY SELECT n.*, scope, NULL::text FROM textsim._near_misses(c, key, unique_from) n;
         IF FOUND THEN
             RETURN;
         END IF;
         outcome := 'new';
     END IF;
+    key := NULL;
     RETURN NEXT;
 END $$;
-
-CREATE OR REPLACE FUNCTION textsim.add_unique(
-    corpus text, key text, text text, scope text DEFAULT NULL, force boolean DEFAULT false,
-    unique_from double precision DEFAULT NULL)
-RETURNS TABLE (
-    outcome text, key text, similarity double precision, differs text[], scope text, reason text)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 1
-BEGIN ATOMIC
-    SELECT a.outcome, a.key, a.similarity, a.differs, $4 AS scope, a.reason
-    FROM textsim._add_unique($1, $2, $3, $4, textsim._raised($6, $5)) a;
-END;
 COMMENT ON FUNCTION textsim.add_unique(text, text, text, text, boolean, double precision)
     IS 'Adds a document to a unique corpus as add() does, and returns what the write was, instead of an error. The '
     'outcome twin has a row for each document that keeps it out, best first, and nothing was written. The rows of '

@@ -18,20 +18,11 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET 
 DECLARE
     refused record;
 BEGIN
-    IF coalesce(cardinality(keys), 0) <> coalesce(cardinality(bodies), 0) THEN
-        RAISE EXCEPTION 'the list has % keys and % texts; expected a key for each text',
-            coalesce(cardinality(keys), 0), coalesce(cardinality(bodies), 0)
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF c.scoped AND cardinality(scopes) IS DISTINCT FROM cardinality(keys) THEN
-        RAISE EXCEPTION 'the list has % keys and % scopes; corpus "%" is scoped: expected a scope for each text',
-            cardinality(keys), coalesce(cardinality(scopes), 0), c.name
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    SELECT q.place, coalesce(
-        textsim._document_fault(q.key, q.body), textsim._scope_fault(c, q.scope)) AS fault INTO refused
+    -- unnest() fills up a list that is too short with NULL.
+    SELECT q.place, f.fault INTO refused
     FROM unnest(keys, bodies, scopes) WITH ORDINALITY q (key, body, scope, place)
-    WHERE coalesce(textsim._document_fault(q.key, q.body), textsim._scope_fault(c, q.scope)) IS NOT NULL
+    CROSS JOIN LATERAL (SELECT textsim._document_fault(c, q.key, q.body, q.scope) AS fault) f
+    WHERE f.fault IS NOT NULL
     ORDER BY q.place LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'text % of the list: %', refused.place, refused.fault
@@ -86,16 +77,16 @@ RETURNS TABLE (key text, similarity double precision)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     own textsim._listed_text := listed[place];
-    shingles text[] := textsim._shingles_of_form(own.form, c.unit, c.shingle_length);
+    shingles text[] := textsim._shingles_in_any_order(own.form, c.unit, c.shingle_length);
 BEGIN
     RETURN QUERY
         SELECT listed[p].key, m.similarity
         FROM unnest(candidates) p
         CROSS JOIN LATERAL (
             SELECT CASE WHEN listed[p].form COLLATE "C" = own.form THEN 1
-                ELSE textsim._jaccard(shingles,
-                    textsim._shingles_of_form(listed[p].form, c.unit, c.shingle_length))
-                END AS similarity
+                ELSE textsim._ratio(textsim._count_shared(
+                    shingles, textsim._shingles_in_any_order(listed[p].form, c.unit, c.shingle_length)),
+                    own.shingle_count, listed[p].shingle_count) END AS similarity
             OFFSET 0  -- computed once
         ) m
         WHERE textsim._merges(

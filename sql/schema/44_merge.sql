@@ -1,7 +1,7 @@
 -- Merges that can be undone: all rows of a cluster but one leave the user's table by a statement of the user's, and a log
 -- keeps what they were. All of it has the rights of the caller.
 
--- A statement that locks the row with a key, and returns the text of each column, which no setting of the session changes.
+-- A statement that locks the row with a key, and returns the text of each column, for _locked_row.
 -- key: an expression. It takes some milliseconds to write, so a batch does so once.
 CREATE OR REPLACE FUNCTION textsim._lock_statement(source textsim.source, key text) RETURNS text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -14,11 +14,22 @@ BEGIN
         WHERE a.attrelid = source.relation AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '');
 END $$;
 
+-- The row with a key, which is locked by the statement of _lock_statement; NULL without one.
+CREATE OR REPLACE FUNCTION textsim._locked_row(lock text, key text) RETURNS jsonb
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lc_monetary = 'C' SET jit = off
+AS $$
+DECLARE
+    row_texts jsonb;
+BEGIN
+    EXECUTE lock INTO row_texts USING key;
+    RETURN row_texts;
+END $$;
+
 -- Run a statement for one row, and return how many rows it changed. Its names, and those in triggers, are the caller's, but
 -- no setting of the session changes what the text of a column means.
 CREATE OR REPLACE FUNCTION textsim._execute_as(caller_path text, statement text, key text, kept text, old_row jsonb)
 RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET array_nulls = on
-SET xmloption = 'content' SET jit = off AS $$
+SET xmloption = 'content' SET lc_monetary = 'C' SET jit = off AS $$
 DECLARE
     changed bigint;
 BEGIN
@@ -53,12 +64,11 @@ CREATE OR REPLACE FUNCTION textsim._why_apart(
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := (SELECT k FROM textsim.corpus k WHERE k.id = source.corpus_id);
-    other_row jsonb;
+    other_row jsonb := textsim._locked_row(lock, other_key);
     found record;
     a record;
     b record;
 BEGIN
-    EXECUTE lock INTO other_row USING other_key;
     FOR found IN EXECUTE format('SELECT r.*, textsim._form($2, r.body) AS form FROM (%s) r', read)
         USING ARRAY[key, other_key], c
     LOOP
@@ -74,8 +84,7 @@ BEGIN
         ELSE coalesce(a.fault, b.fault, CASE WHEN a.scope IS DISTINCT FROM b.scope THEN 'the scopes differ' END) END;
     IF reason IS NULL THEN
         c.unique_from := coalesce(threshold, c.threshold);
-        similarity := textsim._jaccard(textsim._shingles_of_form(a.form, c.unit, c.shingle_length),
-            textsim._shingles_of_form(b.form, c.unit, c.shingle_length));
+        similarity := textsim._jaccard(c, a.form, b.form);
         IF textsim._merges(c, key, a.form, other_key, b.form, similarity,
                 textsim._guard(c.guards, c.guard_words, c.guard_fillers, a.form),
                 textsim._guard(c.guards, c.guard_words, c.guard_fillers, b.form)) IS NOT TRUE
@@ -162,7 +171,6 @@ DECLARE
     read text := textsim._rows_statement(source);
     entry textsim.merged_row;
     apart record;
-    kept_row jsonb;
 BEGIN
     merged := 0;
     left_alone := '{}';
@@ -171,7 +179,7 @@ BEGIN
     EXECUTE format('SELECT FROM unnest($1) q (key) CROSS JOIN LATERAL (%s) r', textsim._lock_statement(source, 'q.key'))
     USING array(SELECT DISTINCT k COLLATE "C" FROM unnest(keys || kept) k ORDER BY 1);
     FOR entry.key, entry.kept IN SELECT p.key, p.kept FROM unnest(keys, kept) p (key, kept) LOOP
-        EXECUTE lock INTO entry.old_row USING entry.key;
+        entry.old_row := textsim._locked_row(lock, entry.key);
         CONTINUE WHEN textsim._is_marked(source.relation, entry.key, entry.old_row);  -- by an earlier run
         apart := textsim._why_apart(source, lock, read, entry.key, entry.old_row, entry.kept, threshold);
         BEGIN
@@ -179,9 +187,7 @@ BEGIN
             IF apart.reason IS NULL THEN
                 IF textsim._execute_as(caller_path, statement, entry.key, entry.kept, entry.old_row) = 0 THEN
                     RAISE EXCEPTION 'the statement changed no row';
-                END IF;
-                EXECUTE lock INTO kept_row USING entry.kept;
-                IF kept_row IS NULL THEN
+                ELSIF textsim._locked_row(lock, entry.kept) IS NULL THEN
                     RAISE EXCEPTION 'the row to keep would be gone, too';
                 END IF;
             END IF;
@@ -192,10 +198,9 @@ BEGIN
             left_alone := left_alone || jsonb_build_object(entry.key, apart.reason);
             CONTINUE;
         END IF;
-        EXECUTE lock INTO entry.new_row USING entry.key;
         INSERT INTO textsim.merged_row (origin, relation, run, key, kept, similarity, old_row, new_row)
         VALUES (corpus_origin, source.relation, coalesce(run, 0), entry.key, entry.kept, apart.similarity, entry.old_row,
-            entry.new_row)
+            textsim._locked_row(lock, entry.key))
         RETURNING * INTO entry;
         IF run IS NULL THEN
             run := entry.id;
@@ -212,17 +217,12 @@ CREATE OR REPLACE FUNCTION textsim._unmerge_row(
 RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    row_now jsonb;
     statement text;
     missing text;
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_class t WHERE t.oid = entry.relation) THEN
         RETURN 'its table is gone';
-    END IF;
-    IF lock IS NOT NULL THEN
-        EXECUTE lock INTO row_now USING entry.key;
-    END IF;
-    IF row_now IS DISTINCT FROM entry.new_row THEN
+    ELSIF textsim._locked_row(lock, entry.key) IS DISTINCT FROM entry.new_row THEN
         RETURN CASE WHEN entry.new_row IS NULL THEN 'its key has another row now' ELSE 'its row has changed since' END;
     END IF;
     SELECT min(o.key) INTO missing FROM jsonb_each(entry.old_row) o
@@ -317,8 +317,10 @@ END $$;
 COMMENT ON PROCEDURE textsim.merge(text, regclass, text, text, double precision, text, bigint, bigint, jsonb)
     IS 'Takes the duplicates out of an attached table, so that one row of each cluster stays, and logs the whole rows in '
     'textsim.merged_row, from which unmerge() brings them back. They are those of duplicates() with keep, threshold, scope '
-    'and judgements => true; keep first is by bytes, so of the keys 2 and 10 it keeps 10. relation names the table if several are attached. statement deletes or marks a row: $1 is its '
-    'key, $2 that of the kept row, $3 the row as jsonb; by default it is deleted. Each row is locked and compared again; '
+    'and judgements => true; keep first is by bytes, so of the keys 2 and 10 it keeps 10. relation names the table if '
+    'several are attached. statement deletes or marks a row: $1 is its key, $2 that of the kept row, $3 the row as jsonb; by '
+    'default it is deleted. It must not change the key: unmerge() would insert the old row beside the changed one. Each row '
+    'is locked and compared again; '
     'left_alone has the keys of rows that are no duplicates now, or that a constraint or trigger keeps, with the reasons. It commits '
     'after a hundred rows, and raises a notice after a thousand, so call it outside a transaction block, and again after an interruption. Returns the number of '
     'the run, and how many rows it merged. Without a statement, raises dependent_objects_still_exist if '

@@ -89,14 +89,6 @@ BEGIN
         WHERE c.passages IS NOT NULL;
 END $$;
 
--- A query for the rows that documents have in passage_N, to which a condition may be appended.
-CREATE OR REPLACE FUNCTION textsim._passage_rows(documents text) RETURNS text
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN format($query$
-        SELECT f.fingerprint, d.id
-        FROM %s d CROSS JOIN LATERAL unnest(textsim._in_part(d.fingerprints, d.part)) f (fingerprint)
-        WHERE true$query$, documents);
-
 -- Keep the fingerprints of the documents that a statement has changed or removed.
 -- Writers store the rows of new documents. A writer that changes documents writes only the column fingerprints.
 CREATE OR REPLACE FUNCTION textsim._change_passage_rows() RETURNS trigger
@@ -104,7 +96,9 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp 
 SET jit = off AS $$
 DECLARE
     passage text := 'passage_' || TG_ARGV[0];
-    gone text := textsim._passage_rows('old_documents');
+    rows_of CONSTANT text := 'SELECT f.fingerprint, d.id FROM %s d '
+        'CROSS JOIN LATERAL unnest(textsim._in_part(d.fingerprints, d.part)) f (fingerprint) WHERE true';
+    gone text := format(rows_of, 'old_documents');
     added text;
     changed integer[];
 BEGIN
@@ -116,7 +110,7 @@ BEGIN
             RETURN NULL;
         END IF;
         gone := gone || ' AND d.id = ANY ($1)';
-        added := textsim._passage_rows('new_documents') || ' AND d.id = ANY ($1)';
+        added := format(rows_of, 'new_documents') || ' AND d.id = ANY ($1)';
         EXECUTE format('INSERT INTO textsim.%I (fingerprint, document_id) (%s) EXCEPT (%s)', passage, added, gone)
         USING changed;
         gone := format('(%s) EXCEPT (%s)', gone, added);
@@ -352,32 +346,6 @@ BEGIN
         $query$, textsim._fingerprint_rows(c)) INTO fingerprints, parts USING max_documents;
 END $$;
 
--- The passages that a document shares with others; see passages_of().
--- The private functions have other names for the key, which is also a column of the result.
-CREATE OR REPLACE FUNCTION textsim._passages_of(corpus text, own_key text, min_words integer, max_results integer)
-RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-    least_words integer := textsim._check_passages(c, min_words);
-    own record;
-    form text;
-BEGIN
-    PERFORM textsim._check_search(c, NULL, max_results);
-    PERFORM textsim._warn_unindexed(c);
-    EXECUTE format('SELECT d.id, d.part, d.word_ids, d.normal_form FROM textsim.%I d WHERE d.key = $1%s',
-        'document_' || c.id, textsim._alive(c, 'd'))
-    INTO own USING own_key;
-    IF own.id IS NULL THEN
-        RETURN;
-    END IF;
-    form := textsim._stored_form(c.id, own.word_ids, own.normal_form);
-    RETURN QUERY SELECT * FROM textsim._find_passages(
-        c, textsim._fingerprints_to_find(c, form, own.part), form, own.word_ids, least_words, own.part, own.id) p
-    ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
-END $$;
-
 -- The regions of one document: its runs, joined by gaps of at most gap words of both sides. textsim_db.compare.shared_runs
 -- does the same. a, b: the units of the text and of the document.
 CREATE OR REPLACE FUNCTION textsim._regions_of(a text[], b text[], runs jsonb, gap integer)
@@ -610,12 +578,30 @@ COMMENT ON FUNCTION textsim.characters(text, text, integer, integer)
     'if the text has fewer words, or if the corpus has shingles of characters, boilerplate or stop words by language.';
 
 CREATE OR REPLACE FUNCTION textsim.passages_of(
-    corpus text, key text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL)
-RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
-LANGUAGE sql STABLE PARALLEL SAFE COST 100000 ROWS 10
-BEGIN ATOMIC
-    SELECT p.key, p.words, p.in_text, p.in_document FROM textsim._passages_of($1, $2, $3, $4) p;
-END;
+    corpus text, INOUT key text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL, OUT words integer,
+    OUT in_text integer, OUT in_document integer)
+RETURNS SETOF record
+LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+SET jit = off AS $$
+DECLARE
+    c textsim.corpus := textsim._corpus(corpus);
+    least_words integer := textsim._check_passages(c, min_words);
+    own record;
+    form text;
+BEGIN
+    PERFORM textsim._check_search(c, NULL, max_results);
+    PERFORM textsim._warn_unindexed(c);
+    EXECUTE format('SELECT d.id, d.part, d.word_ids, d.normal_form FROM textsim.%I d WHERE d.key = $1%s',
+        'document_' || c.id, textsim._alive(c, 'd'))
+    INTO own USING key;
+    IF own.id IS NULL THEN
+        RETURN;
+    END IF;
+    form := textsim._stored_form(c.id, own.word_ids, own.normal_form);
+    RETURN QUERY SELECT * FROM textsim._find_passages(
+        c, textsim._fingerprints_to_find(c, form, own.part), form, own.word_ids, least_words, own.part, own.id) p
+    ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
+END $$;
 COMMENT ON FUNCTION textsim.passages_of(text, text, integer, integer)
     IS 'Returns the passages that the document with this key shares with other documents. The result and the other '
     'arguments are those of passages(). Returns no rows if no document has the key. In a scoped corpus, only documents of '

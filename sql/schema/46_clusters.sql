@@ -475,11 +475,8 @@ BEGIN
     INTO ranks USING pairs.keys;
     RETURN QUERY EXECUTE format($query$
         SELECT k.key, r.key, coalesce(nullif(l.similarity, 2), (
-            SELECT textsim._jaccard(
-                textsim._shingles_of_form(
-                    textsim._stored_form(($6).id, d.word_ids, d.normal_form), ($6).unit, ($6).shingle_length),
-                textsim._shingles_of_form(
-                    textsim._stored_form(($6).id, e.word_ids, e.normal_form), ($6).unit, ($6).shingle_length))
+            SELECT textsim._jaccard($6, textsim._stored_form(($6).id, d.word_ids, d.normal_form),
+                textsim._stored_form(($6).id, e.word_ids, e.normal_form))
             FROM textsim.%1$I d JOIN textsim.%1$I e ON e.key = r.key WHERE d.key = k.key))
         FROM (
             SELECT m.document, CASE WHEN $5 = 'kept' THEN m.root

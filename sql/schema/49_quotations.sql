@@ -153,6 +153,10 @@ DECLARE
     width integer := high - low + 3;  -- no path enters the first and the last column
     costs bigint[] := array_fill(1000000 * edit, ARRAY[(m + 1) * width], ARRAY[0]);
     at integer;  -- the place in costs
+    -- The columns of a row between which a path may pass that ends with these edits: at a distance from the column of the
+    -- end, it needs as many more edits.
+    leftmost integer := 1;
+    rightmost integer := 2 * edits + 1;
     word integer;
     i integer;
     j integer;
@@ -163,13 +167,22 @@ BEGIN
         costs[j - low + 1] := -greatest(j, 0);
     END LOOP;
     FOR i IN 1..m LOOP
-        at := i * width;
+        leftmost := greatest(leftmost - 1, 1);
+        at := i * width + leftmost - 1;
         word := piece[i];
-        FOR j IN i + low..i + high LOOP
+        FOR j IN i + low + leftmost - 1..i + high LOOP
             at := at + 1;
             costs[at] := least(
                 costs[at - width] + CASE WHEN word = document[j] THEN 0 ELSE edit END,
                 costs[at - width + 1] + edit, costs[at - 1] + edit);
+            EXIT WHEN at > i * width + rightmost AND costs[at] > (edits - abs(j - i - last + m)) * edit;
+        END LOOP;
+        rightmost := at - i * width;
+        WHILE costs[i * width + leftmost] > (edits - abs(leftmost - edits - 1)) * edit LOOP
+            leftmost := leftmost + 1;
+        END LOOP;
+        WHILE costs[i * width + rightmost] > (edits - abs(rightmost - edits - 1)) * edit LOOP
+            rightmost := rightmost - 1;
         END LOOP;
     END LOOP;
     i := m;
@@ -441,13 +454,13 @@ BEGIN
         CROSS JOIN LATERAL unnest(textsim._fingerprints_to_find(c, q.form, part)) f (fingerprint));
 END $$;
 
--- The best verdict on a quotation; see quote(). It has another name for the key, which is also a column of the result.
-CREATE OR REPLACE FUNCTION textsim._quote(
-    corpus text, text text, own_key text, scope text, shortest integer, original text)
-RETURNS TABLE (verdict text, key text, share double precision, pieces jsonb, differences jsonb)
+CREATE OR REPLACE FUNCTION textsim.quote(
+    corpus text, text text, OUT verdict text, INOUT key text DEFAULT NULL, scope text DEFAULT NULL,
+    shortest integer DEFAULT 4, original text DEFAULT NULL, OUT share double precision, OUT pieces jsonb,
+    OUT differences jsonb)
+RETURNS SETOF record
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 1 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 SET jit = off AS $$
-#variable_conflict use_column
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     part bigint := textsim._part_of(c, scope);
@@ -460,7 +473,7 @@ BEGIN
     PERFORM textsim._check_given('shortest', shortest IS NOT NULL);
     readings := textsim._readings_of(c, text, shortest);
     signs := textsim._signs_of(c, original);
-    IF own_key IS NULL THEN
+    IF key IS NULL THEN
         PERFORM textsim._warn_unindexed(c);
         fingerprints := textsim._fingerprints_of_quotation(c, readings, part);
     END IF;
@@ -471,12 +484,12 @@ BEGIN
         WHERE %s AND ($3 IS NULL OR d.part = $3)%s
         ORDER BY v.share DESC NULLS LAST, v.verdict <> 'exact', d.key COLLATE "C", r.place
         LIMIT 1
-        $query$, 'document_' || c.id, CASE WHEN own_key IS NOT NULL THEN 'd.key = $1' ELSE format(
+        $query$, 'document_' || c.id, CASE WHEN key IS NOT NULL THEN 'd.key = $1' ELSE format(
             'd.id = ANY (array(SELECT p.document_id FROM textsim.%I p WHERE p.fingerprint = ANY ($2)))',
             'passage_' || c.id) END, textsim._alive(c, 'd'))
-    INTO found USING own_key, fingerprints, part, readings, c, signs.signs, signs.words_before;
-    IF own_key IS NOT NULL AND found.key IS NULL THEN
-        RAISE EXCEPTION 'corpus "%" has no document "%"', c.name, own_key USING ERRCODE = 'no_data_found';
+    INTO found USING key, fingerprints, part, readings, c, signs.signs, signs.words_before;
+    IF key IS NOT NULL AND found.key IS NULL THEN
+        RAISE EXCEPTION 'corpus "%" has no document "%"', c.name, key USING ERRCODE = 'no_data_found';
     END IF;
     IF found.verdict IS NULL THEN
         RETURN QUERY SELECT 'absent', NULL::text, NULL::double precision, '[]'::jsonb, '[]'::jsonb;
@@ -490,15 +503,6 @@ BEGIN
     END IF;
     RETURN QUERY SELECT found.verdict, found.key, found.share, found.pieces, found.differences;
 END $$;
-
-CREATE OR REPLACE FUNCTION textsim.quote(
-    corpus text, text text, key text DEFAULT NULL, scope text DEFAULT NULL, shortest integer DEFAULT 4,
-    original text DEFAULT NULL)
-RETURNS TABLE (verdict text, key text, share double precision, pieces jsonb, differences jsonb)
-LANGUAGE sql STABLE PARALLEL SAFE COST 100000 ROWS 1
-BEGIN ATOMIC
-    SELECT q.verdict, q.key, q.share, q.pieces, q.differences FROM textsim._quote($1, $2, $3, $4, $5, $6) q;
-END;
 COMMENT ON FUNCTION textsim.quote(text, text, text, text, integer, text)
     IS 'Returns one row: whether a quotation stands in a document, where, and what differs. The verdict is exact if its '
     'words stand in a row in the document; pieces if an ellipsis (..., …) or words in square brackets divide it, and '

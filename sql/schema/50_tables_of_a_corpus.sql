@@ -215,9 +215,8 @@ DECLARE
 BEGIN
     SELECT v.* INTO reader
     FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid JOIN pg_class v ON v.oid = r.ev_class
-    WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid IN (
-        SELECT to_regclass(format('textsim.%s_%s', t.pattern, corpus_id))
-        FROM unnest(string_to_array(textsim._corpus_patterns(), '|')) t (pattern))
+    WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass
+        AND d.refobjid = ANY (textsim._tables_of(corpus_id)::oid[])
     ORDER BY v.oid LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'view % reads the tables of the corpus; drop the view first: DROP %VIEW %',
@@ -235,12 +234,8 @@ BEGIN
     PERFORM textsim._refuse_views(corpus_id);
     PERFORM textsim._lock_relations(corpus_id);
     PERFORM textsim._drop_tracking(corpus_id);
-    EXECUTE format('DROP TABLE textsim.%I, textsim.%I, textsim.%I',
-        'band_' || corpus_id, 'document_' || corpus_id, 'word_' || corpus_id);
-    IF to_regclass('textsim.passage_' || corpus_id) IS NOT NULL THEN
-        EXECUTE format('DROP TABLE textsim.%I', 'passage_' || corpus_id);
-    END IF;
-    FOREACH kind IN ARRAY ARRAY['candidates', 'write', 'mates', 'normal_form_of', 'word_numbers'] LOOP
+    EXECUTE (SELECT 'DROP TABLE ' || string_agg(t::text, ', ') FROM unnest(textsim._tables_of(corpus_id)) t);
+    FOREACH kind IN ARRAY ARRAY['candidates', 'write', 'mates', 'distinct', 'normal_form_of', 'word_numbers'] LOOP
         EXECUTE format('DROP FUNCTION textsim.%I', format('_%s_%s', kind, corpus_id));
     END LOOP;
     -- Keep the changes of a table that has moved to a rebuilt corpus: they must be indexed there.

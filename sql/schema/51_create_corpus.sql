@@ -1,29 +1,20 @@
 -- Corpora from SQL, with the same result as Database.create_corpus and Database.drop_corpus.
 
--- A number modulo 2^64, as a signed integer.
+-- A number modulo 2^64, as a signed integer; mod() has the sign of the number.
 CREATE OR REPLACE FUNCTION textsim._wrapped(value numeric) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN mod(value, 18446744073709551616)
-    - CASE WHEN mod(value, 18446744073709551616) < 9223372036854775808 THEN 0
-        ELSE 18446744073709551616 END;
+RETURN mod(mod(value, 18446744073709551616) + 27670116110564327424, 18446744073709551616) - 9223372036854775808;
 
--- A signed integer as a number modulo 2^64.
-CREATE OR REPLACE FUNCTION textsim._unsigned(value bigint) RETURNS numeric
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN value::numeric + CASE WHEN value < 0 THEN 18446744073709551616 ELSE 0 END;
-
--- A number of the splitmix64 sequence of a seed (Steele, Lea and Flood, 2014), counted from 1.
-CREATE OR REPLACE FUNCTION textsim._draw(seed bigint, number integer) RETURNS numeric
+-- The base of a seed: the low 62 bits of the first number of its splitmix64 sequence (Steele, Lea and Flood, 2014).
+CREATE OR REPLACE FUNCTION textsim._base_of(seed bigint) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     -- A shift of a negative number fills in ones; & clears them.
-    z bigint := textsim._wrapped(seed::numeric + number * 11400714819323198485);
+    z bigint := textsim._wrapped(seed + 11400714819323198485);
 BEGIN
-    z := textsim._wrapped(
-        textsim._unsigned(z # ((z >> 30) & 17179869183)) * 13787848793156543929);
-    z := textsim._wrapped(
-        textsim._unsigned(z # ((z >> 27) & 137438953471)) * 10723151780598845931);
-    RETURN textsim._unsigned(z # ((z >> 31) & 8589934591));
+    z := textsim._wrapped((z # ((z >> 30) & 17179869183)) * 13787848793156543929);
+    z := textsim._wrapped((z # ((z >> 27) & 137438953471)) * 10723151780598845931);
+    RETURN (z # ((z >> 31) & 8589934591)) & 4611686018427387903;
 END $$;
 
 -- The probability that a pair with similarity s shares a bucket: 1 - (1 - s^rows)^bands.
@@ -106,7 +97,7 @@ DECLARE
     plain textsim.corpus;
     corpus_id integer;
 BEGIN
-    c.base := mod(textsim._draw(c.seed, 1), 4611686018427387904);
+    c.base := textsim._base_of(c.seed);
     plain := c;  -- without what depends on a language or is learned
     plain.stop_words_by_language := '{}';
     plain.boilerplate := NULL;

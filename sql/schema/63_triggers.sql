@@ -127,7 +127,7 @@ BEGIN
     ELSIF c.is_unique THEN
         PERFORM textsim._check_document(c, new_key, body, scope, fault);
         PERFORM textsim._write_or_raise(c, source, new_key, body, scope, expires_at);
-    ELSIF coalesce(fault, textsim._document_fault(new_key, body), textsim._scope_fault(c, scope)) IS NOT NULL THEN
+    ELSIF coalesce(fault, textsim._document_fault(c, new_key, body, scope)) IS NOT NULL THEN
         -- The user's transaction must not fail, so a worker sets the key aside with an error.
         PERFORM textsim._enqueue(c.id, source, ARRAY[new_key]);
     ELSE

@@ -115,18 +115,11 @@ BEGIN
     RETURN greatest(0, documents * coalesce(saved, 0));
 END $$;
 
--- The attached tables of a corpus that must still be compared with their documents.
-CREATE OR REPLACE FUNCTION textsim._uncompared(corpus_id integer) RETURNS SETOF textsim.source
-LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp
--- Searches call it, and a huge log must not make them slow.
-SET enable_seqscan = off
-SET jit = off AS $$
+-- Whether an attached table must still be compared with its documents. A huge log must not make it slow.
+CREATE OR REPLACE FUNCTION textsim._is_uncompared(source integer) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 BEGIN
-    RETURN QUERY
-        SELECT s.* FROM textsim.source s
-        WHERE s.corpus_id = _uncompared.corpus_id AND s.active AND EXISTS (
-            SELECT FROM textsim.pending p
-            WHERE p.source_id = s.id AND p.kind = 'compare');
+    RETURN EXISTS (SELECT FROM textsim.pending p WHERE p.source_id = source AND p.kind = 'compare');
 END $$;
 
 -- Why the changes of an attached table wait although workers run, or for a role that nobody has by chance; or NULL.
@@ -242,8 +235,7 @@ RETURN CASE WHEN EXISTS (SELECT FROM pg_class c WHERE c.oid = source.relation)
         -- A table without one of its columns cannot be compared.
         AND NOT EXISTS (SELECT FROM textsim._renamed_columns(source))
         -- The log may already ask for a comparison, for example from the trigger on TRUNCATE.
-        AND NOT EXISTS (
-            SELECT FROM textsim.pending p WHERE p.source_id = source.id AND p.kind = 'compare')
+        AND NOT textsim._is_uncompared(source.id)
     THEN 'it may have changed in a way that triggers miss, such as a restore, VACUUM FULL, a new partition or a '
         'disabled trigger: textsim worker, textsim reconcile or textsim.index_pending compares it with its documents'
     END;
@@ -490,7 +482,9 @@ DECLARE
     compared bigint;
 BEGIN
     BEGIN
-        compared := (SELECT sum(textsim._differing_rows(s)) FROM textsim._uncompared(c.id) s);
+        compared := (
+            SELECT sum(textsim._differing_rows(s)) FROM textsim.source s
+            WHERE s.corpus_id = c.id AND s.active AND textsim._is_uncompared(s.id));
         SELECT d.documents, d.is_estimate INTO indexed, indexed_is_estimate FROM textsim._count_documents(c) d;
         SELECT coalesce(sum(w.documents) FILTER (WHERE w.is_change), 0) + coalesce(compared, 0),
             coalesce(sum(w.documents) FILTER (WHERE w.kind = 'words' AND NOT w.is_change), 0),

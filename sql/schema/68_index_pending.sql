@@ -217,12 +217,6 @@ BEGIN ATOMIC
     VALUES ('failed', (c).id, source, ARRAY[key], 1, reason);
 END;
 
--- A digest of the text, the scope, the expiry and the fault of a row; NULL if it has no text.
-CREATE OR REPLACE FUNCTION textsim._digest(body text, scope text, expires_at timestamptz, fault text) RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE
-RETURN CASE WHEN body IS NOT NULL THEN
-    md5(concat(expires_at, ' ', octet_length(scope), ' ', scope, body, ' ', fault)) END;
-
 -- Make a document equal to its row; owner is the source of the stored document: 0, no source; NULL, no document.
 CREATE OR REPLACE FUNCTION textsim._index_row(
     c textsim.corpus, source integer, document_key text, body text, scope text, expires_at timestamptz, row_fault text,
@@ -230,7 +224,7 @@ CREATE OR REPLACE FUNCTION textsim._index_row(
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    fault text := coalesce(row_fault, textsim._document_fault(document_key, body), textsim._scope_fault(c, scope));
+    fault text := coalesce(row_fault, textsim._document_fault(c, document_key, body, scope));
     other regclass := (
         SELECT s.relation FROM textsim.source s WHERE s.id = owner AND s.id <> source AND s.active);
     twin record;
@@ -262,7 +256,6 @@ DECLARE
     owners jsonb;
     changed record;
     digests jsonb := '{}';
-    is_changed boolean;
 BEGIN
     SELECT k.* INTO c FROM textsim.source s JOIN textsim.corpus k ON k.id = s.corpus_id
     WHERE s.id = number;
@@ -286,15 +279,11 @@ BEGIN
         PERFORM textsim._index_row(
             c, number, changed.key, changed.body, changed.scope, changed.expires_at, changed.fault,
             (owners ->> changed.key)::integer);
-        digests := digests || jsonb_build_object(
-            changed.key, textsim._digest(changed.body, changed.scope, changed.expires_at, changed.fault));
+        digests := digests || jsonb_build_object(changed.key, md5(changed::text));
     END LOOP;
     -- Read the rows again: a row that was written and removed before its document existed has left no log
     -- entry. A later writer of the row finds the document, or makes a log entry.
-    SELECT bool_or(textsim._digest(r.body, r.scope, r.expires_at, r.fault) IS DISTINCT FROM digests ->> r.key)
-    INTO is_changed
-    FROM textsim._rows_of(source, keys) r;
-    IF is_changed THEN
+    IF EXISTS (SELECT FROM textsim._rows_of(source, keys) r WHERE md5(r::text) IS DISTINCT FROM digests ->> r.key) THEN
         RAISE EXCEPTION 'rows of table % have just been changed', source.relation
             USING ERRCODE = 'unique_violation';
     END IF;

@@ -81,7 +81,7 @@ BEGIN
     ORDER BY 1, 2;
 END $$;
 
--- The objects of a corpus that are missing or changed, and what mends them.
+-- The objects of a corpus that are missing or changed, and what mends them. Without a column, every statement fails.
 CREATE OR REPLACE FUNCTION textsim._wrong_objects(c textsim.corpus)
 RETURNS TABLE (kind text, name text, detail text, remedy text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off
@@ -90,7 +90,7 @@ DECLARE
     is_tracked boolean := EXISTS (SELECT FROM textsim.tracked t WHERE t.corpus_id = c.id);
     missing constant text := 'it does not exist';
     changed constant text := 'it is not as it was created';
-    backup constant text := 'restore the database from a backup';
+    callable constant text := 'everyone may call it with the rights of its owner';
 BEGIN
     RETURN QUERY SELECT 'owner', o.object, 'it ' || o.problem, split_part(o.problem, 'as a superuser, ', 2)
         FROM textsim._owner_problems(c) o;
@@ -108,7 +108,8 @@ BEGIN
     SELECT r.kind, r.name, w.detail, w.remedy
     FROM relation r CROSS JOIN LATERAL (VALUES
         -- The rows of a new band table are missing at the next check, and a rebuild adds them.
-        (r.oid IS NULL, missing, CASE WHEN r.name ~ '[.](document|word)_[0-9]+$' THEN backup ELSE r.statement END),
+        (r.oid IS NULL, missing, CASE WHEN r.name ~ '[.](document|word)_[0-9]+$' THEN 'restore the database from a backup'
+            ELSE r.statement END),
         (r.index <> r.statement, changed, format('DROP INDEX %s; %s', r.name, r.statement)),
         (NOT r.is_valid AND r.index = r.statement, 'it is not valid', 'REINDEX INDEX ' || r.name),
         (r.kind = 'table' AND r.relpersistence = 'u', 'it is unlogged: a crash of the server empties it',
@@ -116,45 +117,18 @@ BEGIN
         (r.relrowsecurity, 'row security hides documents of it',
             format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY', r.name))) w (is_wrong, detail, remedy)
     WHERE w.is_wrong;
-    -- The columns and constraints of the tables are those of their patterns.
-    RETURN QUERY
-    WITH made AS (
-        SELECT p.oid AS pattern, o.oid, o.oid::regclass::text AS name
-        FROM unnest(string_to_array(textsim._corpus_patterns(), '|')) n (pattern)
-        JOIN pg_class p ON p.oid = to_regclass('textsim.' || n.pattern)
-        JOIN pg_class o ON o.oid = to_regclass(format('textsim.%I', n.pattern || '_' || c.id))
-    ), col AS (
-        SELECT m.name AS relation, p.attname,
-            CASE WHEN p.attname = 'signature' AND c.bands IS NULL THEN 'integer[]'
-                ELSE format_type(p.atttypid, p.atttypmod) END AS type,
-            p.attnotnull OR p.attname = 'scope' AND c.scoped AS is_required,
-            format_type(a.atttypid, a.atttypmod) AS found, a.attnotnull AS found_required
-        FROM made m
-        JOIN pg_attribute p ON p.attrelid = m.pattern AND p.attnum > 0 AND NOT p.attisdropped
-        LEFT JOIN pg_attribute a ON a.attrelid = m.oid AND a.attname = p.attname AND NOT a.attisdropped
-    )
-    SELECT 'column', format('%s.%I', k.relation, k.attname),
-        CASE WHEN k.found IS NULL THEN missing ELSE format('it is of type %s; expected %s%s', k.found, k.type,
-            CASE WHEN k.is_required THEN ' NOT NULL' END) END,
-        CASE WHEN k.found = k.type AND k.is_required THEN format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL',
-            k.relation, k.attname) ELSE backup END
-    FROM col k WHERE (k.found, k.found_required) IS DISTINCT FROM (k.type, k.is_required)
-    UNION ALL
-    SELECT 'constraint', format('%s.%I', m.name, p.conname), missing,
-        format('ALTER TABLE %s ADD CONSTRAINT %I %s', m.name, p.conname, pg_get_constraintdef(p.oid))
-    FROM made m JOIN pg_constraint p ON p.conrelid = m.pattern AND p.contype = 'c'
-    WHERE NOT EXISTS (
-        SELECT FROM pg_constraint a
-        WHERE a.conrelid = m.oid AND pg_get_constraintdef(a.oid) = pg_get_constraintdef(p.oid));
     RETURN QUERY
     SELECT 'function', format('textsim._changes_%s()', s.id),
-        CASE WHEN p.oid IS NULL THEN missing || ', so changes are missed' ELSE changed END,
-        format('SELECT textsim.detach(%L, %L); then attach it again: textsim attach', c.name, s.relation)
+        CASE WHEN p.oid IS NULL THEN missing || ', so changes are missed' WHEN m.is_made THEN callable ELSE changed END,
+        CASE WHEN m.is_made THEN format('REVOKE ALL ON FUNCTION textsim._changes_%s() FROM PUBLIC', s.id)
+            ELSE format('SELECT textsim.detach(%L, %L); then attach it again: textsim attach', c.name, s.relation) END
     FROM textsim.source s LEFT JOIN pg_proc p ON p.oid = textsim._trigger_function(s.id)
-    WHERE s.corpus_id = c.id AND s.active AND EXISTS (SELECT FROM pg_class r WHERE r.oid = s.relation) AND (
-        p.prosrc = textsim._trigger_body(s) AND p.prosecdef AND NOT has_function_privilege('public', p.oid, 'EXECUTE')
-        AND p.proconfig @> '{"search_path=pg_catalog, pg_temp",TimeZone=UTC,DateStyle=ISO}'
-    ) IS NOT TRUE
+    CROSS JOIN LATERAL (
+        SELECT (p.prosrc = textsim._trigger_body(s) AND p.prosecdef
+            AND p.proconfig @> '{"search_path=pg_catalog, pg_temp",TimeZone=UTC,DateStyle=ISO}') IS TRUE OFFSET 0
+    ) m (is_made)
+    WHERE s.corpus_id = c.id AND s.active AND EXISTS (SELECT FROM pg_class r WHERE r.oid = s.relation)
+        AND (NOT m.is_made OR has_function_privilege('public', p.oid, 'EXECUTE'))
     UNION ALL
     SELECT 'trigger', format('textsim.%I.%I', g.relation, g.name),
         'it does not exist, is disabled or was changed, so changes are missed',

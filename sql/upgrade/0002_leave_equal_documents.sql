@@ -126,7 +126,6 @@ DROP FUNCTION textsim.buckets(text, integer[], text);
 DROP FUNCTION textsim.estimate(integer[], integer[]);
 DROP FUNCTION textsim.lock_corpus(text);
 DROP FUNCTION textsim.add_unique(text, text, text, text, boolean, double precision);
-DROP FUNCTION textsim._add_unique(text, text, text, text, double precision);
 DROP FUNCTION textsim.lock_scope(text, text);
 DROP FUNCTION textsim.match_pairs(text);
 DROP FUNCTION textsim.common_runs(text, text, text, integer);

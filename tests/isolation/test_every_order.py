@@ -14,8 +14,7 @@ import textsim_db as ts
 from tests.support.clients import Client, Isolation, open_clients
 from tests.support.sources import stored_forms
 from textsim_db.db import stored_corpus
-from textsim_db.db.dictionary import Dictionaries
-from textsim_db.db.store import Store
+from textsim_db.db.store import KnownWords, Store
 from textsim_db.write import load_batches, write_batch
 from textsim_db.write.prepare_batches import prepare
 from textsim_db.write.remove_documents import remove_within
@@ -113,7 +112,7 @@ class Writer:
         if write.text is None:
             return remove_within(cursor, corpus, [write.key])
         batch = prepare([(write.key, write.text)], corpus.config)
-        store = Store(engine, Dictionaries(engine), corpus)
+        store = Store(engine, KnownWords(engine), corpus)
         return write_batch.write(cursor, store, load_batches.with_word_ids(batch, store))
 
 

@@ -42,6 +42,41 @@ def engine(empty_database_url: str) -> Iterator[Engine]:
 
 
 @pytest.mark.both_servers
+def test_the_script_runs_in_the_transaction_of_a_migration(empty_database_url: str) -> None:
+    script = schema.script(has_transaction=False).encode()
+    before = user_catalog(empty_database_url)
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("SET search_path = public")
+        connection.execute("CREATE TABLE story (id int PRIMARY KEY, body text)")
+        connection.execute(script)
+        connection.execute("SELECT textsim.create_corpus('news')")
+        connection.execute("SELECT textsim.attach('news', 'story', 'id', 'body')")
+        settings = "SELECT current_setting('search_path'), current_setting('client_min_messages')"
+        assert connection.execute(settings).fetchone() == ("public", "notice")
+        connection.rollback()
+        assert user_catalog(empty_database_url) == before
+        connection.execute(script)
+        connection.commit()
+        with connection.transaction():
+            connection.execute(script)
+    assert ts.install(empty_database_url) == schema.head()
+
+
+def test_the_script_without_a_transaction_is_refused(empty_database_url: str) -> None:
+    script = schema.script(has_transaction=False)
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        # psql sends each statement alone.
+        for statement in (
+            script.split("$do$;\n")[0] + "$do$;",
+            "SET LOCAL search_path = pg_catalog, pg_temp",
+        ):
+            connection.execute(statement.encode())
+        check = script[script.index("DO $do$\nDECLARE") :].split("$do$;\n")[0] + "$do$"
+        with pytest.raises(psycopg.errors.NoActiveSqlTransaction, match="needs one transaction"):
+            connection.execute(check.encode())
+
+
+@pytest.mark.both_servers
 def test_upgrade_and_downgrade(server: Server, engine: Engine, empty_database_url: str) -> None:
     before = user_catalog(empty_database_url)
     schema.upgrade(engine)
@@ -118,7 +153,7 @@ def test_a_release_with_a_column_and_a_table_equals_a_new_schema(
         upgraded = schema_catalog(empty_database_url)
         assert upgraded["version"] == [(MADE_UP,)]
         made_anew = fetch_sorted(empty_database_url, corpus_functions)
-        assert len(made_anew) == 5
+        assert len(made_anew) == 6
         assert made_anew != before
         assert any("No row comes back if" in str(row) for row in made_anew)
         with server.database("ENCODING 'UTF8' TEMPLATE template0") as fresh_url:

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from psycopg.errors import Diagnostic
 
+from tests.support.catalog import ARGUMENTS
 from tests.support.roles import Stage, as_role
 from tests.support.sampling import sample
 
@@ -109,12 +110,10 @@ VALUES = {
     for names, value in by_names.items()
     for name in names.split()
 } | {("text", "language"): "NULL"}
-FUNCTIONS = """
+FUNCTIONS = f"""
 SELECT p.oid::regproc::text, p.prokind::text, p.prorettype::regtype::text,
-    p.provariadic > 0, p.pronargdefaults,
-    coalesce((SELECT array_agg(n ORDER BY place) FROM unnest(p.proargnames) WITH ORDINALITY u (n, place)
-        WHERE place <= p.pronargs), '{}'),
-    (SELECT coalesce(array_agg(t::regtype::text ORDER BY place), '{}')
+    p.provariadic > 0, p.pronargdefaults, coalesce((SELECT a.arguments FROM {ARGUMENTS} a), '{{}}'),
+    (SELECT coalesce(array_agg(t::regtype::text ORDER BY place), '{{}}')
         FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY u (t, place))
 FROM pg_proc p
 WHERE p.pronamespace = 'textsim'::regnamespace AND has_function_privilege(p.oid, 'EXECUTE')

@@ -39,7 +39,7 @@ SHAPES = {
 """Statements with the number of calls that they need."""
 CALLS = """
 SELECT coalesce(sum(calls), 0) FROM pg_stat_xact_user_functions
-WHERE schemaname = 'textsim' AND funcname IN ('matches', '_neighbours', 'jaccard')
+WHERE schemaname = 'textsim' AND funcname IN ('matches', 'neighbours', 'jaccard')
 """
 
 

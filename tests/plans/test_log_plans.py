@@ -77,7 +77,7 @@ STATEMENTS = {
     "lease": f"SELECT textsim._lease_entries((SELECT array_agg(id) FROM ({CLAIM}) c), 60, 0)",
     "delete": f"SELECT textsim._delete_entries((SELECT array_agg(id) FROM ({CLAIM}) c))",
     "batch of index_pending": "SELECT entries FROM textsim._pending_batch('c', 0, '{}')",
-    "comparisons": "SELECT * FROM textsim._uncompared(1)",
+    "comparisons": "SELECT textsim._is_uncompared(1)",
     "warnings": "SELECT w.* FROM textsim.corpus c, textsim._search_warnings(c) w",
 }
 ROWS_READ = """

@@ -66,6 +66,17 @@ def test_types_of_columns(spark: Any) -> None:
         find_candidates(df.withColumn("id", F.lit("a")))
 
 
+def test_a_name_in_two_cases_is_refused(spark: Any) -> None:
+    df = spark.createDataFrame([("a", "one", "two")], "id string, text string, Text string")
+    with pytest.raises(ConfigurationError, match=r'text="text" names 2 columns .*"text", "Text"'):
+        find_candidates(df)
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        assert find_candidates(df).pairs().collect() == []
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
 @pytest.mark.parametrize(
     ("rank", "message"),
     [

@@ -29,7 +29,6 @@ WHERE p.pronamespace = 'textsim'::regnamespace AND l.lanname = 'plpgsql' AND f.l
 """
 MISREAD = {
     "textsim._check_no_transaction(text)",  # it commits, which no function that is checked may
-    "textsim.distinct_of(text,text[],integer,double precision,boolean,text)",  # EXECUTE fills a record
     "textsim._filter_index(regclass,text)",  # it creates the temporary table that it reads
 }
 

@@ -92,9 +92,9 @@ def test_texts_without_words_and_empty_lists_have_no_twins(
 
 
 WRONG_LISTS: list[tuple[list[str | None] | None, list[str | None], str]] = [
-    (["a"], ["x", "y"], "the list has 1 keys and 2 texts"),
-    (None, ["x"], "the list has 0 keys and 1 texts"),
-    (["a", None], ["x", "y"], "text 2 of the list: the key is NULL"),
+    (["a"], ["x", "y"], "text 2 of the list: the key is NULL"),
+    (["a", "b"], ["x"], "text 2 of the list: the text is NULL"),
+    (None, ["x"], "text 1 of the list: the key is NULL"),
     (["a", "b"], [None, "y"], "text 1 of the list: the text is NULL"),
     (["a", "k" * 1001], ["x", "y"], "text 2 of the list: the key is 1001 bytes long"),
     (["a", "b", "a"], ["x", "y", "z"], 'texts 1 and 3 of the list have the same key "a"'),

@@ -90,7 +90,7 @@ def test_only_unique_corpora_have_these_functions(db: ts.Database, connection: C
 
 def test_the_number_of_locks_is_a_setting(corpus: ts.Corpus, connection: Connection) -> None:
     connection.execute("SET textsim.max_bucket_locks = 'many'")
-    with pytest.raises(pg.InvalidParameterValue, match='is "many"; expected a whole number'):
+    with pytest.raises(pg.InvalidTextRepresentation, match='for type integer: "many"'):
         connection.execute(ADD, ["a", RED])
     connection.execute("SET textsim.max_bucket_locks = 0")
     assert value(connection, ADD, ["a", RED])

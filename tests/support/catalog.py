@@ -9,22 +9,21 @@ import psycopg
 
 Catalog = dict[str, list[tuple[Any, ...]]]
 
-CORPUS_FUNCTION = re.compile(r"(?:textsim\.)?_(?:candidates|write)_\d+\(")
+CORPUS_FUNCTION = re.compile(r"(?:textsim\.)?_(?:candidates|write|distinct)_\d+\(")
 """Matches the functions that are created for each corpus."""
 
 PLANNED_ONCE = re.compile(
-    r"(?:textsim\.)?(?:matches|nearest|candidates|_search|_neighbours|signature|jaccard|add|twins_of|_mates(?:_\d+)?|_changes_\d+|_smallest_values|_chosen_values"
+    r"(?:textsim\.)?(?:matches|nearest|candidates|_search|neighbours|signature|jaccard|add|twins_of|_mates(?:_\d+)?|_distinct_\d+|_changes_\d+|_smallest_values|_chosen_values"
     r"|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_update_clusters"
     r"|_waiting)\("
 )
 """Matches functions that users or workers call often: their statements are planned once in a session."""
 
 WITHOUT_SCANS = re.compile(
-    r"(?:textsim\.)?(?:_(?:candidates|write)_\d+|_smallest_values|_normal_form_of(?:_\d+)?|_word_numbers(?:_\d+)?|_mates(?:_\d+)?"
-    r"|_compares_all|_search|_store_form|_forget_failures|_remove_documents?|_delete_locked|_awaited_twins|_near_misses|_index_existing|_merges|_uncompared|_search_warnings|_unequal_keys|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
+    r"(?:textsim\.)?(?:_(?:candidates|write|distinct)_\d+|_smallest_values|_normal_form_of(?:_\d+)?|_word_numbers(?:_\d+)?|_mates(?:_\d+)?"
+    r"|_compares_all|_search|_store_form|_forget_failures|_remove_documents?|_delete_locked|_awaited_twins|_near_misses|_index_existing|_merges|_is_uncompared|_search_warnings|_unequal_keys|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
     r"|_logged_documents|_connected_keys|_update_clusters|_waiting|_replaced_ids"
-    r"|_change_passage_rows|_chosen_values|_count_documents_of|_find_passages|_passages_of|passages|_quote|regions"
-    r"|distinct_of)\("
+    r"|_change_passage_rows|_chosen_values|_count_documents_of|_find_passages|passages_of|passages|quote|regions)\("
 )
 """Matches functions whose plans were made when the table was empty, and are used when it is full."""
 
@@ -107,6 +106,22 @@ CATALOG = {
 }
 
 
+ARGUMENTS = """
+(
+    SELECT array_agg(u.name ORDER BY u.place) FILTER (WHERE u.goes_in) AS arguments,
+        array_agg(pg_get_function_arg_default(p.oid, u.place::integer) ORDER BY u.place)
+            FILTER (WHERE u.goes_in) AS defaults,
+        coalesce(array_agg(u.name ORDER BY u.place) FILTER (WHERE u.comes_out), '{}') AS columns,
+        array_agg(format_type(u.type, NULL) ORDER BY u.place) FILTER (WHERE u.comes_out) AS types
+    FROM (
+        SELECT a.*, coalesce(a.mode NOT IN ('o', 't'), true) AS goes_in,
+            coalesce(a.mode NOT IN ('i', 'v'), false) AS comes_out
+        FROM unnest(p.proargnames, p.proargmodes, p.proallargtypes)
+            WITH ORDINALITY a (name, mode, type, place)) u
+)
+"""
+"""A subquery of a function p: its arguments, their defaults, its columns, and their types."""
+
 TEXT_SETTINGS = [
     *("TimeZone=UTC", "DateStyle=ISO", "IntervalStyle=postgres", "extra_float_digits=1"),
     *("bytea_output=hex", "xmloption=content"),
@@ -155,6 +170,8 @@ def _expected_settings(function: str) -> list[str]:
         settings += ["TimeZone=UTC", "DateStyle=ISO"]
     if "_execute_as(" in function:
         settings += ["array_nulls=on", "xmloption=content"]
+    if "_execute_as(" in function or "_locked_row(" in function:
+        settings.append("lc_monetary=C")  # money is written and read alike
     if any(name in function for name in ("_text_of(", "_prepare_source(", "_changes_")):
         settings += TEXT_SETTINGS
     if re.search(r"_functions_like\(|grant_writer\(|_prepare_source\(|_make_function\(", function):

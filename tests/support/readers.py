@@ -10,6 +10,7 @@ from uuid import UUID
 import psycopg
 
 import textsim_db as ts
+from tests.support.catalog import ARGUMENTS
 from tests.support.connections import Connection
 
 NAMES = {"matches": "query", "distinct_of": "distinct"}
@@ -18,10 +19,9 @@ OTHER_KINDS = {"attach", "characters", "detach", "merge", "normal_form", "remove
 """Functions that take a relation, a text or one key, and their methods something else."""
 NO_READERS = {"add_unique", "forget", "unmerge", "status", "quote", "regions"}
 """Writers; a function whose columns show ages where the method has times; one of lists of rows."""
-READERS = """
-SELECT p.proname, p.proargnames[2:p.pronargs], p.proargnames[p.pronargs + 1:],
-    ARRAY(SELECT pg_get_function_arg_default(p.oid, i) FROM generate_series(2, p.pronargs) i)
-FROM pg_proc p
+READERS = f"""
+SELECT p.proname, a.arguments[2:], a.columns, a.defaults[2:]
+FROM pg_proc p CROSS JOIN LATERAL {ARGUMENTS} a
 WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname !~ '^_' AND p.proargnames[1] = 'corpus'
 """
 
@@ -40,7 +40,7 @@ class Function(NamedTuple):
 
 def functions(connection: Connection) -> list[Function]:
     """Return the functions that have a method."""
-    rows = map(Function._make, connection.execute(READERS).fetchall())
+    rows = map(Function._make, connection.execute(READERS.encode()).fetchall())
     return [
         each
         for each in rows

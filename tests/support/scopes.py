@@ -29,7 +29,6 @@ def scopes_of_equal_bits() -> tuple[str, str]:
     """Return two scopes that mix the same 32 bits into their buckets."""
     names = [f"scope {i}" for i in range(400_000)]
     parts = parts_of_scopes(names)
-    assert parts is not None
     bits = parts.astype(np.int32)
     order = np.argsort(bits, kind="stable")
     (first, *_) = np.flatnonzero(np.diff(bits[order]) == 0)

@@ -24,7 +24,6 @@ from textsim_db.cli import (
     document_commands,
     judgement_commands,
     logs,
-    messages as json_option,
     options,
     passage_commands,
     plan,
@@ -84,7 +83,7 @@ class CommandGroup(logs.SubcommandGroup):
                 )
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return [*super().get_params(ctx), *logs.declared_by(logs.declare_options)]
+        return [*super().get_params(ctx), *logs.declared_by(logs.declare_log_options)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         logs.check_repeated(self, ctx, args)
@@ -253,7 +252,7 @@ def _add_common_options(group: typer.Typer) -> None:
         assert function
         if not hasattr(function, "load"):
             command.callback = as_command(function)
-        command.cls = logs.Command if command.name in _WITHOUT_JSON else json_option.JsonCommand
+        command.cls = logs.Command if command.name in _WITHOUT_JSON else logs.JsonCommand
     for each in group.registered_groups:
         each.cls = logs.SubcommandGroup
         if each.typer_instance is not None:

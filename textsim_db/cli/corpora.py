@@ -9,12 +9,13 @@ import typer
 
 from textsim_db.cli import options
 from textsim_db.cli.declare import with_settings
-from textsim_db.cli.messages import confirm, json_option, print_message, print_object, print_result
+from textsim_db.cli.logs import json_option
+from textsim_db.cli.messages import confirm, print_message, print_object, print_result
 from textsim_db.cli.opening import connect, each_corpus
 from textsim_db.cli.output import Format, Setting, cell, console, table, write
 from textsim_db.cli.progress_lines import progress
-from textsim_db.errors import CorpusExists, RecipeError, shown
-from textsim_db.results.numbers_as_text import count
+from textsim_db.errors import CorpusExists, RecipeError
+from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.corpus_settings import CHANGEABLE, SETTINGS
 
 if TYPE_CHECKING:

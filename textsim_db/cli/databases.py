@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from textsim_db.cli.logs import log_options
-from textsim_db.cli.messages import confirm, json_option, print_message, print_object, print_result
+from textsim_db.cli.logs import json_option, log_options
+from textsim_db.cli.messages import confirm, print_message, print_object, print_result
 from textsim_db.cli.opening import connect, name_origin, skip_unreadable
 from textsim_db.cli.output import Format, write
 from textsim_db.cli.progress_lines import progress
@@ -22,10 +22,9 @@ from textsim_db.errors import (
     DatabaseUnavailable,
     RecipeError,
     lacks_right,
-    shown,
 )
 from textsim_db.results import Problem
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -143,17 +142,24 @@ def _write_problems(rows: list[_Row], form: Format) -> None:
 
 
 @app.command()
-def sql() -> None:
-    """Print the schema as one SQL script, for psql; no database is needed.
+def sql(*, no_transaction: bool = False) -> None:
+    """Print the schema as one SQL script, for psql or a migration; no database is needed.
 
-    Example: `textsim db sql > textsim.sql`
+    Args:
+        no_transaction: Without BEGIN and COMMIT, for a migration that has a transaction.
+
+    Examples:
+    - `textsim db sql | psql -X -q -v ON_ERROR_STOP=1 "$TEXTSIM_DATABASE_URL"`
+    - `textsim db sql --no-transaction > textsim.sql`
+
     """
     from textsim_db.db import schema
 
+    script = schema.script(not no_transaction)
     if json_option.is_given:
-        print_object({"sql": schema.script()})
+        print_object({"sql": script})
     else:
-        typer.echo(schema.script(), nl=False)
+        typer.echo(script, nl=False)
 
 
 @app.command()

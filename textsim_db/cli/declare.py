@@ -4,24 +4,28 @@ The function is that of a command, or a method of a corpus. The section Args of 
 help of an argument, and in brackets the word for its value. The help of other arguments of a command
 stands in options.SHARED, or in the docstring of the method that has the name of the command. In a
 function, the arguments before the slash are arguments of the command, and all others are options. In a
-method, which has no slash, those without a default are arguments.
+method, which has no slash, those without a default are arguments. The functions that read a value come
+first.
 """
 
 from __future__ import annotations
 
+import codecs
 import inspect
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import typer
 
 from textsim_db.cli import options
 from textsim_db.cli.logs import postponed
 from textsim_db.cli.output import Format, form_given
+from textsim_db.errors import suggestion
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote
+from textsim_db.results.shown_values import shown
 from textsim_db.settings.corpus_settings import DEFAULTS, CorpusSettings, metadata_of
 from textsim_db.settings.named_values import Existing, Linkage, Mode, Verdict
 
@@ -29,11 +33,79 @@ _SECTION = re.compile(r"^Args:\n((?: .*\n|\n)+)", re.MULTILINE)
 _ARGUMENT = re.compile(r"^    (\w+)(?: \((.+?)\))?: (.+(?:\n {8}.+)*)", re.MULTILINE)
 _CALL = re.compile(r"(\w)\(\)")
 """A method in a docstring, such as judge(); in a shell it is the command judge."""
+Choice = TypeVar("Choice", bound=StrEnum)
+_LAST_PORT = 65535
+
+
+def number(text: str) -> float:
+    """Read a number of the command line; Typer's own message would not quote it."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f'"{shown(text)}" is not a number') from None
+
+
+def whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f'"{shown(text)}" is not a whole number') from None
+
+
+def port(text: str) -> int:
+    value = whole_number(text)
+    if not 0 <= value <= _LAST_PORT:
+        raise typer.BadParameter(f"port {value} is out of range; expected 0 to {_LAST_PORT}")
+    return value
+
+
+def choice_of(choices: type[Choice]) -> Callable[[str], Choice]:
+    """Return a function that reads a word of the command line as a member of choices."""
+
+    def read(text: str) -> Choice:
+        try:
+            return choices(text)
+        except ValueError:
+            near = suggestion(text, choices)
+            message = f'"{shown(text)}" is not one of {", ".join(choices)}{near}'
+            raise typer.BadParameter(message) from None
+
+    return read
+
+
+def separator(text: str) -> str:
+    mark = "\t" if text in ("\\t", "tab") else text
+    if len(mark) != 1 or mark in '"\r\n':
+        raise typer.BadParameter(f'"{shown(text)}" is no separator; expected one character, or tab')
+    return mark
+
+
+def encoding(text: str) -> str:
+    try:
+        codecs.getincrementaldecoder(text)("surrogateescape").decode(b"", final=True).encode()
+    except (LookupError, AssertionError, AttributeError, TypeError):
+        raise typer.BadParameter(
+            f'"{shown(text)}" is no encoding of texts; expected one such as cp1252, latin-1 or utf-16'
+        ) from None
+    return text
+
+
+def pattern(text: str) -> str:
+    if not text:
+        raise typer.BadParameter('it is empty; expected a pattern such as "*.md"')
+    return text
+
+
+def own_or_global(ctx: typer.Context, value: str | None) -> str | None:
+    """Let --database-url stand before the command as well as after it."""
+    return value or ctx.find_root().params.get("database_url")
+
+
 _TEXT = (str, None, "TEXT")
 _TYPES: dict[str, tuple[Any, Callable[[str], object] | None, str | None]] = {
     "bool": (bool, None, None),
-    "float": (float, options.number, "NUMBER"),
-    "int": (int, options.whole_number, "NUMBER"),
+    "float": (float, number, "NUMBER"),
+    "int": (int, whole_number, "NUMBER"),
     "list[str]": (list[str], None, "TEXT"),
     "Iterable[Key]": (list[str], None, "KEY"),
     "Sequence[ColumnName]": (list[str], None, "COLUMN"),
@@ -64,17 +136,17 @@ _WORDS = {
 }
 """The words for values, by the type or the name of an argument, if its docstring has none."""
 _SPECIAL: dict[str, dict[str, Any]] = {
-    "database_url": {"callback": options.own_or_global},
-    "encoding": {"parser": options.encoding},
+    "database_url": {"callback": own_or_global},
+    "encoding": {"parser": encoding},
     "form": {"flags": ("--format",), "callback": form_given},
-    "glob": {"parser": options.pattern},
-    "http": {"parser": options.port},
+    "glob": {"parser": pattern},
+    "http": {"parser": port},
     "key_columns": {"flags": ("--key",)},
-    "metrics_port": {"parser": options.port},
+    "metrics_port": {"parser": port},
     "output": {"flags": ("--output", "-o")},
-    "port": {"parser": options.port},
+    "port": {"parser": port},
     "scope_columns": {"flags": ("--scope",)},
-    "separator": {"parser": options.separator},
+    "separator": {"parser": separator},
     "yes": {"flags": ("--yes", "-y")},
 }
 """Properties of options that do not follow from the name and the type of an argument."""
@@ -140,7 +212,9 @@ def with_parameters(
 
 def _declare(function: Callable[..., None]) -> Callable[..., None]:
     arguments = inspect.signature(function).parameters
-    texts = _help_of_method(function.__name__) | read_help(options.SHARED) | help_of(function)
+    texts = read_help(options.SHARED) | help_of(function)
+    if arguments.keys() - texts.keys() - {"settings", "form_of_files"}:
+        texts = _help_of_method(function.__name__) | texts
     parameters: list[inspect.Parameter] = []
     for name, argument in arguments.items():
         if name == "settings":
@@ -206,7 +280,7 @@ def parameter(
     annotation = argument.annotation.rpartition(".")[2].removesuffix(" | None")
     kind, parser, word = _TYPES.get(annotation, _TEXT)
     if choices := _CHOICES.get(annotation):
-        kind, parser, word = choices, options.choice_of(choices), "|".join(choices)
+        kind, parser, word = choices, choice_of(choices), "|".join(choices)
     named = {"parser": parser, "help": text[0].upper() + text[1:], **_SPECIAL.get(name, {})}
     flags = named.pop("flags", (f"--{name.replace('_', '-')}",))
     if is_argument:

@@ -15,12 +15,12 @@ from textsim_db.cli.dedupe_reports import check_report
 from textsim_db.cli.dedupe_run import Outputs, Standing, Texts, dedupe_file, show_uncompared
 from textsim_db.cli.messages import print_message
 from textsim_db.cli.opening import is_file_name
-from textsim_db.cli.output import check_output
+from textsim_db.cli.options import check_output
 from textsim_db.cli.progress_lines import loading, speed
-from textsim_db.errors import InputError, shown
+from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import RECORD_KINDS, FileFormat, Kind, kind_of, kind_of_output
 from textsim_db.results import Refusal
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import (
     IN_MEMORY,
@@ -147,11 +147,10 @@ def dedupe(
     from textsim_db.files.record_files import RecordColumns
     from textsim_db.files.several_files import RecordFiles, record_files
 
-    chosen = {**IN_MEMORY, **settings}
-    options.complete(chosen)
+    config = options.complete({**IN_MEMORY, **settings, "scoped": bool(scope_columns)})
     check_count(keep_up_to, "keep_up_to", 1, 2**31)
     preference, scope = Preference.parse(keep), scope_columns or ()
-    rule = Rule(preference, CorpusSettings(**chosen, scoped=bool(scope)), linkage, keep_up_to)
+    rule = Rule(preference, config, linkage, keep_up_to)
     key_needed = add or key is not None or judgements is not None
     wanted = RecordColumns(text, key or "id", preference.column, key_needed, scope)
     paths = record_files(inputs, glob, form_of_files.kind)
@@ -174,7 +173,7 @@ def dedupe(
             texts = Texts(records, key is not None, drop_faulty=True)
             _split_files(
                 texts,
-                rule.config(),
+                config,
                 _read_shares(split, random_seed),
                 random_seed,
                 str(output),

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from textsim_db.cli.options import misused
-from textsim_db.errors import InputError, shown
+from textsim_db.errors import InputError
+from textsim_db.results.shown_values import shown
 from textsim_db.settings.named_values import Guard
 
 if TYPE_CHECKING:

@@ -27,12 +27,13 @@ from textsim_db.cli.document_commands import add_documents, print_report, withou
 from textsim_db.cli.messages import Refusals, print_message
 from textsim_db.cli.opening import connect, is_file_name
 from textsim_db.cli.progress_lines import loading, speed
-from textsim_db.errors import CorpusNotFound, InputError, shown
+from textsim_db.errors import CorpusNotFound, InputError
 from textsim_db.results import Refusal
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
+    from textsim_db.dedupe.against_corpora import JudgedKeys
     from textsim_db.dedupe.removal_summary import AnyDocument
     from textsim_db.dedupe.removals import Deduplication, Document, Rule, StandingText
     from textsim_db.files.judgement_files import ReadJudgement
@@ -153,7 +154,6 @@ def dedupe_file(
     database_url: str | None,
     standing: Standing,
 ) -> None:
-    from textsim_db.dedupe.against_corpora import JudgedKeys, store_sizes
     from textsim_db.dedupe.removals import deduplicate
 
     start = time.monotonic()
@@ -171,10 +171,7 @@ def dedupe_file(
             )
         if result is None:
             most = None if memory is None else int(memory * 1e9)
-            judged = [
-                JudgedKeys(*each[:3], each.place, each.hashes or (None, None))
-                for each in judgements or ()
-            ]
+            judged = [] if judgements is None else _judged_keys(judgements)
             with loading(texts.records, texts) as load:
                 result = deduplicate(
                     load, rule, load.after_batch, corpora, judged, most, texts.of_numbers, standing
@@ -191,6 +188,8 @@ def dedupe_file(
 
             page = RemovalPage(result, rule, corpora)
         if addition is not None:
+            from textsim_db.dedupe.against_corpora import store_sizes
+
             addition.write(result)
             added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
             store_sizes(corpora[0], result.cluster_sizes(), result.links(), texts.keys)
@@ -206,7 +205,7 @@ def dedupe_file(
     if texts.records.columns.appended:
         print_message('the output has the removed records, too; their field "kept" is false')
     if result.summary is not None:
-        tips = keep_apart_tips(result.summary, rule.config(), is_page(outputs.report))
+        tips = keep_apart_tips(result.summary, rule.config, is_page(outputs.report))
         for line in summary_lines(result.summary, tips, partial(_name, texts)):
             print_message(shown(line))
     if texts.html.texts:
@@ -239,6 +238,12 @@ def dedupe_file(
         print_report(against[0], added, refusals, seconds)
     if faults or standing.faults or (added and (added.refused or added.twins)):
         raise typer.Exit(1)
+
+
+def _judged_keys(judgements: list[ReadJudgement]) -> list[JudgedKeys]:
+    from textsim_db.dedupe.against_corpora import JudgedKeys
+
+    return [JudgedKeys(*each[:3], each.place, each.hashes or (None, None)) for each in judgements]
 
 
 def show_uncompared(faults: dict[int, Refusal], action: str) -> None:

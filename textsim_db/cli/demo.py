@@ -15,7 +15,7 @@ from textsim_db.cli.messages import program
 from textsim_db.cli.opening import connect
 from textsim_db.cli.output import console, table
 from textsim_db.errors import TextsimError
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,16 +12,11 @@ from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 import typer
 
 from textsim_db import __version__
-from textsim_db.cli.messages import explain, json_option, print_object
+from textsim_db.cli.logs import json_option
+from textsim_db.cli.messages import explain, print_object
 from textsim_db.cli.output import console
-from textsim_db.errors import (
-    ConfigurationError,
-    DatabaseError,
-    SchemaError,
-    install_extra,
-    shown,
-)
-from textsim_db.results.numbers_as_text import count
+from textsim_db.errors import ConfigurationError, DatabaseError, SchemaError, install_extra
+from textsim_db.results.shown_values import count, shown
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -164,12 +159,20 @@ def _find_installed() -> Iterator[Finding]:
 _SERVER: Final[LiteralString] = """
 SELECT pg_catalog.current_setting('server_version'), current_user::text
 """
-# The schema's owner, and the rights that textsim.grant_reader and textsim.grant_writer give.
+# Whether the role owns the schema, and whether textsim.grant_writer or textsim.grant_reader named it.
 _RIGHTS: Final[LiteralString] = """
 SELECT pg_catalog.pg_has_role(n.nspowner, 'USAGE'),
     pg_catalog.has_table_privilege('textsim.pending', 'INSERT'),
-    pg_catalog.has_table_privilege('textsim.corpus', 'SELECT')
+    pg_catalog.has_table_privilege('textsim.corpus', 'SELECT'),
+    pg_catalog.quote_literal(pg_catalog.quote_ident(current_user::text))
 FROM pg_catalog.pg_namespace n WHERE n.nspname = 'textsim'
+"""
+# The corpora that a role may read, and those that it may write; NULL: all, and those created later.
+_CORPORA_OF_ROLE: Final[LiteralString] = """
+SELECT CASE WHEN NOT pg_catalog.has_table_privilege('textsim.document', p.name) THEN (
+    SELECT coalesce(pg_catalog.array_agg(c.name ORDER BY c.name), '{}')
+    FROM textsim.corpus c WHERE textsim._may(p.name, c.id)) END
+FROM (VALUES ('SELECT'::text), ('INSERT')) p (name)
 """
 _CHECK_LOCKS: Final[LiteralString] = "SELECT textsim._check_advisory_locks()"
 
@@ -260,21 +263,42 @@ def _schema_findings(
 
 def _rights_finding(connection: Connection, role: str) -> Finding:
     row = connection.execute(_RIGHTS).fetchone()
-    is_owner, may_write, may_read = row or (False, False, False)
+    assert row is not None
+    is_owner, may_write, may_read, argument = row
     name = shown(role)
     if is_owner:
         return ok(f'role "{name}" owns the schema: it may do everything')
-    if may_write:
-        return ok(f'role "{name}" may search, write documents and run workers')
-    if may_read:
+    read, written = _corpora_of_role(connection) if may_read else ([], [])
+    if may_write and written != []:
+        what = f"search {_some(read)}, write documents of {_some(written)} and run workers"
+        return ok(f'role "{name}" may {what}')
+    if read != []:
+        arguments = shown(", ".join((argument, *(_literal(each) for each in read or ()))))
         return note(
-            f'role "{name}" may search, not write',
-            f"to let it write, as the owner of the schema: SELECT textsim.grant_writer('{name}')",
+            f'role "{name}" may search {_some(read)}, not write',
+            f"to let it write, as the owner of the schema: SELECT textsim.grant_writer({arguments})",
         )
     return fault(
-        f'role "{name}" may not read the schema textsim',
-        f"as the owner of the schema: SELECT textsim.grant_reader('{name}')",
+        f'role "{name}" may search no corpus',
+        f"as the owner of the schema: SELECT textsim.grant_reader({shown(argument)})",
     )
+
+
+def _corpora_of_role(connection: Connection) -> tuple[list[str] | None, list[str] | None]:
+    (read,), (written,) = connection.execute(_CORPORA_OF_ROLE).fetchall()
+    return read, written
+
+
+def _some(corpora: list[str] | None) -> str:
+    if corpora is None:
+        return "all corpora"
+    if len(corpora) == 1:
+        return f'the corpus "{shown(corpora[0])}"'
+    return count(len(corpora), "corpus", "corpora")
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _unreachable(error: DatabaseError | ConfigurationError, address: Address) -> Finding:

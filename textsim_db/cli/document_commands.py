@@ -17,10 +17,10 @@ from textsim_db.cli.messages import Refusals, confirm, print_message, print_resu
 from textsim_db.cli.opening import connect, open_corpus
 from textsim_db.cli.operations import Call, Operation
 from textsim_db.cli.progress_lines import Measured, loading, speed
-from textsim_db.errors import ConfigurationError, DatabaseError, InputError, shown
+from textsim_db.errors import ConfigurationError, DatabaseError, InputError
 from textsim_db.files.file_kinds import STDIN, FileFormat
 from textsim_db.results import AddReport, Rejected, StoredKey
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.corpus_settings import SETTINGS
 
 if TYPE_CHECKING:

@@ -14,11 +14,12 @@ from textsim_db.cli import options
 from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, operation_command
-from textsim_db.cli.output import Format, check_output, write
-from textsim_db.errors import InputError, shown
+from textsim_db.cli.options import check_output
+from textsim_db.cli.output import Format, write
+from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import FileFormat
 from textsim_db.results import Judgement
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.named_values import VerdictName
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Messages on standard error: text for people, or a JSON object on each line for programs."""
+"""Messages on standard error, as text or JSON lines, and the options that all commands have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from textsim_db.errors import shown, suggestion
+from textsim_db.errors import suggestion
+from textsim_db.results.shown_values import shown
 
 LEVELS = ("debug", "info", "warning", "error")
 COMMANDS = "textsim_db.cli"
@@ -38,6 +39,14 @@ class LogOptions:
 
 
 log_options = LogOptions()
+
+
+@dataclass(slots=True)
+class JsonOption:
+    is_given: bool = False
+
+
+json_option = JsonOption()
 
 
 class JsonFormatter(logging.Formatter):
@@ -109,7 +118,7 @@ def configure(default: int | None = None) -> None:
         logging.getLogger(name).setLevel(log_options.level or level)
 
 
-def _choose_json(value: bool) -> None:
+def _choose_log_json(value: bool) -> None:
     log_options.json = log_options.json or value
     configure()
 
@@ -124,12 +133,12 @@ def _choose_level(value: str | None) -> None:
     configure()
 
 
-def declare_options(
+def declare_log_options(
     log_json: Annotated[
         bool,
         typer.Option(
             "--log-json",
-            callback=_choose_json,
+            callback=_choose_log_json,
             is_eager=True,
             expose_value=False,
             help="Write messages and progress to standard error as JSON, one object on each line.",
@@ -149,6 +158,26 @@ def declare_options(
     ] = None,
 ) -> None:
     """Declare the log options: Typer makes options only from a function's parameters."""
+
+
+def _choose_json(value: bool) -> None:
+    json_option.is_given = value
+
+
+def declare_json(
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            callback=_choose_json,
+            is_eager=True,
+            expose_value=False,
+            help="Print the result as JSON, one object on each line. dedupe, demo, mcp and review have "
+            "no such option.",
+        ),
+    ] = False,
+) -> None:
+    """Declare the option: Typer makes options only from a function's parameters."""
 
 
 @cache
@@ -259,8 +288,13 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         own = without_pydantic(super().get_params(ctx))  # --help too
-        return [*own, *declared_by(declare_options)]
+        return [*own, *declared_by(declare_log_options)]
 
     def invoke(self, ctx: Any) -> Any:
         log_options.command = ctx.command_path.partition(" ")[2]
         return super().invoke(ctx)
+
+
+class JsonCommand(Command):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return [*super().get_params(ctx), *declared_by(declare_json)]

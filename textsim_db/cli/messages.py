@@ -1,4 +1,4 @@
-"""The results of a command: sentences and faults on standard error, and JSON on standard output."""
+"""What a command says: sentences and faults on standard error, and JSON on standard output."""
 
 from __future__ import annotations
 
@@ -9,53 +9,16 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from textsim_db.cli import logs
-from textsim_db.cli.logs import COMMANDS, log_options
-from textsim_db.errors import EmbeddedServerError, shown
+from textsim_db.cli.logs import COMMANDS, json_option, log_options
+from textsim_db.errors import EmbeddedServerError
+from textsim_db.results.shown_values import shown
 
 if TYPE_CHECKING:
     from textsim_db.results import Refusal
-
-
-@dataclass(slots=True)
-class JsonOption:
-    is_given: bool = False
-
-
-json_option = JsonOption()
-
-
-def print_object(fields: dict[str, Any]) -> None:
-    typer.echo(json.dumps(fields, ensure_ascii=False, default=str))
-
-
-def _note(value: bool) -> None:
-    json_option.is_given = value
-
-
-def declare_option(
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            callback=_note,
-            is_eager=True,
-            expose_value=False,
-            help="Print the result as JSON, one object on each line. dedupe, demo, mcp and review have "
-            "no such option.",
-        ),
-    ] = False,
-) -> None:
-    """Declare the option: Typer makes options only from a function's parameters."""
-
-
-class JsonCommand(logs.Command):
-    def get_params(self, ctx: Any) -> list[Any]:
-        return [*super().get_params(ctx), *logs.declared_by(declare_option)]
 
 
 _SHOWN_MESSAGES = 20
@@ -68,6 +31,10 @@ log = logging.getLogger(COMMANDS)
 def print_message(message: str, level: int = logging.INFO, **fields: object) -> None:
     """Print a message on standard error; with --log-json the fields are logged beside it."""
     log.log(level, "%s", message, extra=fields)
+
+
+def print_object(fields: dict[str, Any]) -> None:
+    typer.echo(json.dumps(fields, ensure_ascii=False, default=str))
 
 
 def print_result(message: str, **fields: Any) -> None:
@@ -154,10 +121,10 @@ class Refusals:
         alike = _NUMBERS.sub("#", refusal.reason)
         if alike not in self._reasons and len(self._reasons) == _SHOWN_MESSAGES:
             return
-        reason = self._reasons.setdefault(alike, _Reason(refusal.reason))
+        reason = self._reasons.setdefault(alike, _Reason())
         reason.count += 1
         if reason.count <= _SHOWN_PLACES:
-            reason.places.append(refusal.key)
+            reason.places.setdefault(refusal.reason, []).append(refusal.key)
 
     def add_documents(self, refusals: Iterable[Refusal]) -> None:
         for refusal in refusals:
@@ -167,19 +134,25 @@ class Refusals:
         shown_count = 0
         for reason in self._reasons.values():
             shown_count += reason.count
-            others = reason.count - len(reason.places)
-            places = "; ".join(reason.places) + (f" and {others:,} more" if others else "")
-            message = shown(f"{self._action}: {places}: {reason.first}")
-            print_message(message, logging.WARNING)
+            others = reason.count - min(reason.count, _SHOWN_PLACES)
+            is_one = len(reason.places) == 1
+            for text, places in reason.places.items():
+                more = f" and {others:,} more" if others and is_one else ""
+                self._print(f"{'; '.join(places)}{more}: {text}")
+            if others and not is_one:
+                self._print(f"{others:,} more for such a reason")
         if self.count > shown_count:
             print_message(f"... and {self.count - shown_count:,} more", logging.WARNING)
+
+    def _print(self, line: str) -> None:
+        print_message(shown(f"{self._action}: {line}"), logging.WARNING)
 
 
 @dataclass(slots=True)
 class _Reason:
-    first: str
     count: int = 0
-    places: list[str] = field(default_factory=list)
+    places: dict[str, list[str]] = field(default_factory=dict)
+    """The first places by the reason with its numbers."""
 
 
 def program() -> str:

@@ -19,9 +19,9 @@ from textsim_db.errors import (
     RecipeError,
     lacks_object,
     lacks_right,
-    shown,
 )
 from textsim_db.files.file_kinds import STDIN, Kind, kind_of
+from textsim_db.results.shown_values import shown
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

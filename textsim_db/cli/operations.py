@@ -32,8 +32,8 @@ from textsim_db.cli.messages import confirm, print_message, print_result
 from textsim_db.cli.opening import connect, opened_or_created, searched_text
 from textsim_db.cli.output import Format, write
 from textsim_db.cli.progress_lines import counted, progress
-from textsim_db.errors import shown, suggestion
-from textsim_db.results.numbers_as_text import count
+from textsim_db.errors import suggestion
+from textsim_db.results.shown_values import count, shown
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

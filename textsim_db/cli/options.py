@@ -1,16 +1,16 @@
-"""The texts and the readers of options that several commands share, and the settings of a corpus."""
+"""What options of several commands share: their texts, the settings of a corpus, and files to write."""
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from textsim_db.errors import ConfigurationError, install_extra, shown, suggestion
+from textsim_db.errors import ConfigurationError, InputError, install_extra
+from textsim_db.results.shown_values import shown
 from textsim_db.settings.corpus_settings import (
     AUTO,
     SETTINGS,
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
 
 
-Choice = TypeVar("Choice", bound=StrEnum)
-_LAST_PORT = 65535
 SHARED = """
 Args:
     corpus: Name of the corpus.
@@ -64,65 +62,6 @@ def misused(option: str, message: str) -> typer.BadParameter:
     return typer.BadParameter(message, param_hint=option)
 
 
-def number(text: str) -> float:
-    """Read a number of the command line; Typer's own message would not quote it."""
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f'"{shown(text)}" is not a number') from None
-
-
-def whole_number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise typer.BadParameter(f'"{shown(text)}" is not a whole number') from None
-
-
-def port(text: str) -> int:
-    value = whole_number(text)
-    if not 0 <= value <= _LAST_PORT:
-        raise typer.BadParameter(f"port {value} is out of range; expected 0 to {_LAST_PORT}")
-    return value
-
-
-def choice_of(choices: type[Choice]) -> Callable[[str], Choice]:
-    """Return a function that reads a word of the command line as a member of choices."""
-
-    def read(text: str) -> Choice:
-        try:
-            return choices(text)
-        except ValueError:
-            near = suggestion(text, choices)
-            message = f'"{shown(text)}" is not one of {", ".join(choices)}{near}'
-            raise typer.BadParameter(message) from None
-
-    return read
-
-
-def separator(text: str) -> str:
-    mark = "\t" if text in ("\\t", "tab") else text
-    if len(mark) != 1 or mark in '"\r\n':
-        raise typer.BadParameter(f'"{shown(text)}" is no separator; expected one character, or tab')
-    return mark
-
-
-def encoding(text: str) -> str:
-    try:
-        codecs.getincrementaldecoder(text)("surrogateescape").decode(b"", final=True).encode()
-    except (LookupError, AssertionError, AttributeError, TypeError):
-        raise typer.BadParameter(
-            f'"{shown(text)}" is no encoding of texts; expected one such as cp1252, latin-1 or utf-16'
-        ) from None
-    return text
-
-
-def pattern(text: str) -> str:
-    if not text:
-        raise typer.BadParameter('it is empty; expected a pattern such as "*.md"')
-    return text
-
-
 @contextmanager
 def needs_extra(name: str, reason: str) -> Iterator[None]:
     """Raise ConfigurationError, with the command that helps, if a package of an extra is missing."""
@@ -130,11 +69,6 @@ def needs_extra(name: str, reason: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"{reason}: {install_extra(name)}") from error
-
-
-def own_or_global(ctx: typer.Context, value: str | None) -> str | None:
-    """Let --database-url stand before the command as well as after it."""
-    return value or ctx.find_root().params.get("database_url")
 
 
 PartialSettings = dict[str, Any]
@@ -186,3 +120,55 @@ def typed(settings: dict[str, Any]) -> PartialSettings:
 
 def flag_of(name: str) -> str:
     return f"--{metadata_of(name)['flag'] or name.removeprefix('is_').replace('_', '-')}"
+
+
+def check_writable(path: str) -> None:
+    """Raise InputError unless a file can be written to this path; called before long work."""
+    if path == "-":
+        return
+    if os.path.isdir(path):
+        raise InputError(f"{shown(path)} is a folder; expected a file")
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise InputError(
+            f"{shown(path)}: cannot be written: there is no folder {shown(folder)}; create it first"
+        )
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise InputError(f"{shown(path)}: cannot be written: this user has no right to write there")
+
+
+def check_output(
+    option: str,
+    path: str,
+    others: Iterable[tuple[str, str | int]],
+    way_out: str = "name another file",
+) -> None:
+    """Raise an error unless a file can be written to this path, and it is no other file of the command.
+
+    others: the option and the path, or the file descriptor, of each other file; "-" is standard input.
+    Devices and pipes are not replaced, so they may occur twice.
+    """
+    from textsim_db.files.records import is_special
+
+    check_writable(path)
+    if path == "-" or is_special(path):
+        return
+    for argument, other in others:
+        if _is_same(path, 0 if other == "-" else other):
+            raise misused(option, f"{shown(path)} is also {argument}; {way_out}")
+
+
+def _is_same(path: str, other: str | int) -> bool:
+    with suppress(OSError):
+        return os.path.samestat(os.stat(path), os.stat(other))
+    return isinstance(other, str) and os.path.realpath(path) == os.path.realpath(other)
+
+
+def check_plot(path: str | None) -> None:
+    """Raise an error unless a plot can be written to this path; called before long work."""
+    if path is None:
+        return
+    from textsim_db.sketch import recall_plots
+
+    recall_plots.check_file(path)
+    check_writable(path)

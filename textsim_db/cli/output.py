@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from itertools import zip_longest
@@ -15,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from textsim_db.cli.messages import json_option
+from textsim_db.cli.logs import json_option
 from textsim_db.cli.options import misused
-from textsim_db.errors import InputError, shown
-from textsim_db.results.numbers_as_text import similarity
+from textsim_db.results.shown_values import shown, similarity
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -134,58 +131,6 @@ def tenths(histogram: Sequence[int]) -> list[tuple[str, int]]:
     """Return the rows of a table of pairs, by the hundredths of their similarities."""
     pairs = [sum(histogram[i : i + 10]) for i in range(0, 90, 10)] + [sum(histogram[90:])]
     return [(f"{i / 10:.1f} to {i / 10 + 0.1:.1f}", number) for i, number in enumerate(pairs)]
-
-
-def check_writable(path: str) -> None:
-    """Raise InputError unless a file can be written to this path; called before long work."""
-    if path == "-":
-        return
-    if os.path.isdir(path):
-        raise InputError(f"{shown(path)} is a folder; expected a file")
-    folder = os.path.dirname(os.path.realpath(path))
-    if not os.path.isdir(folder):
-        raise InputError(
-            f"{shown(path)}: cannot be written: there is no folder {shown(folder)}; create it first"
-        )
-    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        raise InputError(f"{shown(path)}: cannot be written: this user has no right to write there")
-
-
-def check_output(
-    option: str,
-    path: str,
-    others: Iterable[tuple[str, str | int]],
-    way_out: str = "name another file",
-) -> None:
-    """Raise an error unless a file can be written to this path, and it is no other file of the command.
-
-    others: the option and the path, or the file descriptor, of each other file; "-" is standard input.
-    Devices and pipes are not replaced, so they may occur twice.
-    """
-    from textsim_db.files.records import is_special
-
-    check_writable(path)
-    if path == "-" or is_special(path):
-        return
-    for argument, other in others:
-        if _is_same(path, 0 if other == "-" else other):
-            raise misused(option, f"{shown(path)} is also {argument}; {way_out}")
-
-
-def _is_same(path: str, other: str | int) -> bool:
-    with suppress(OSError):
-        return os.path.samestat(os.stat(path), os.stat(other))
-    return isinstance(other, str) and os.path.realpath(path) == os.path.realpath(other)
-
-
-def check_plot(path: str | None) -> None:
-    """Raise an error unless a plot can be written to this path; called before long work."""
-    if path is None:
-        return
-    from textsim_db.sketch import recall_plots
-
-    recall_plots.check_file(path)
-    check_writable(path)
 
 
 def console() -> Console:

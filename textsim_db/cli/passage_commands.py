@@ -16,13 +16,14 @@ from textsim_db.cli.dedupe_reports import LINES, WEB_PAGE, check_report
 from textsim_db.cli.messages import Refusals, print_message, print_object, print_result
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, note_unknown_scope
-from textsim_db.cli.output import Format, check_output, write
+from textsim_db.cli.options import check_output
+from textsim_db.cli.output import Format, write
 from textsim_db.cli.progress_lines import counted
 from textsim_db.errors import DocumentError, DocumentNotFound, InputError
 from textsim_db.files.file_kinds import FileFormat
 from textsim_db.results import Refusal
 from textsim_db.results.html import end_of_start, start_of_end
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count
 from textsim_db.text.storable import to_bytes
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from textsim_db.cli.messages import print_message
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import note_unknown_scope
 from textsim_db.cli.progress_lines import progress
-from textsim_db.errors import shown
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.choose_bands import Bands
 from textsim_db.settings.corpus_settings import DEFAULTS, CorpusSettings
 
@@ -82,7 +81,7 @@ def plan(
     - `textsim plan --edits 1 --characters 30`
 
     """
-    output.check_plot(plot)
+    options.check_plot(plot)
     if edits is not None:
         if corpus is not None or settings or plot is not None:
             raise options.misused("--edits", "it takes no CORPUS, no settings and no --plot")

@@ -11,7 +11,7 @@ from textsim_db.cli.operations import JACCARD_NAME, Call, Operation, note_unknow
 from textsim_db.cli.output import Format, Id, write
 from textsim_db.cli.progress_lines import counted, progress
 from textsim_db.errors import DocumentNotFound
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

@@ -9,20 +9,22 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import typer
 
 from textsim_db.cli import options
-from textsim_db.cli.logs import configure
-from textsim_db.cli.messages import explain, json_option, print_message, print_object
+from textsim_db.cli.logs import configure, json_option
+from textsim_db.cli.messages import explain, print_message, print_object
 from textsim_db.cli.opening import connect
 from textsim_db.cli.progress_lines import WorkLog, counts, log
-from textsim_db.errors import ConfigurationError, CorpusNotFound, shown
+from textsim_db.errors import ConfigurationError, CorpusNotFound, TextsimError
+from textsim_db.results.shown_values import shown
 from textsim_db.sync.worker_state import EXPIRE_AFTER_SECONDS, LEASE_SECONDS, POLL_SECONDS
 
 if TYPE_CHECKING:
+    from textsim_db.corpus import Corpus
     from textsim_db.corpus.database import Database
     from textsim_db.results import ChangeReport
     from textsim_db.sync.worker import Worker
@@ -212,11 +214,13 @@ def mcp(
         )
     with connect(database_url, is_brief=False) as db:
         try:
-            opened = db.corpus(corpus)
+            opened = db.corpus(corpus, on_server=True)
         except CorpusNotFound as error:
             error.add_note(f"to create it, run: textsim corpus create {shown(corpus)}")
             raise
         server = ToolServer(CorpusTools(opened, scope), write, explain)
+        # A client waits some seconds for its first answer, and compiling may take half a minute.
+        threading.Thread(target=_load_kernels, args=(opened,), daemon=True).start()
         if http is None:
             server.run_on_stdio()
             return
@@ -228,3 +232,8 @@ def mcp(
                 print_message(f"token: {token}")
 
         server.run_on_http(http, token, show)
+
+
+def _load_kernels(corpus: Corpus) -> None:
+    with suppress(TextsimError):  # the first call that needs a kernel raises it again
+        corpus._current.load(is_checked=True)

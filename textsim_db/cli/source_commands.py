@@ -11,8 +11,7 @@ import typer
 from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.operations import Call, Operation
 from textsim_db.cli.progress_lines import exit_if_set_aside, print_changes
-from textsim_db.errors import shown
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.named_values import Mode
 
 if TYPE_CHECKING:

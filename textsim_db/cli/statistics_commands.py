@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from textsim_db.cli.messages import print_message, print_object
 from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, note_unknown_scope
-from textsim_db.cli.output import Format, check_plot, console, table, tenths, write
+from textsim_db.cli.options import check_plot
+from textsim_db.cli.output import Format, console, table, tenths, write
 from textsim_db.cli.progress_lines import progress
-from textsim_db.errors import ConfigurationError, shown
-from textsim_db.results.numbers_as_text import count
+from textsim_db.errors import ConfigurationError
+from textsim_db.results.shown_values import count, shown
 
 if TYPE_CHECKING:
     from textsim_db.results import Statistics

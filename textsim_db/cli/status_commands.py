@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from textsim_db.cli.messages import json_option, print_message, print_object
+from textsim_db.cli.logs import json_option
+from textsim_db.cli.messages import print_message, print_object
 from textsim_db.cli.opening import connect, each_corpus
 from textsim_db.cli.options import misused, needs_extra
 from textsim_db.cli.output import Format, write
-from textsim_db.errors import shown
 from textsim_db.results import ScopeStatus, Source
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus

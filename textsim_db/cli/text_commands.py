@@ -14,12 +14,13 @@ import typer
 
 from textsim_db.cli.messages import Refusals, print_message, print_object
 from textsim_db.cli.opening import connect, read_one_text
-from textsim_db.cli.output import Format, check_output, console, table, write
+from textsim_db.cli.options import check_output
+from textsim_db.cli.output import Format, console, table, write
 from textsim_db.cli.passage_commands import storable
 from textsim_db.cli.progress_lines import counted, speed
-from textsim_db.errors import ConfigurationError, InputError, shown
+from textsim_db.errors import ConfigurationError, InputError
 from textsim_db.files.file_kinds import FileFormat
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.corpus_settings import DEFAULTS
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _write_explanation(explanation: Explanation, form: Format) -> None:
         print_object(dataclasses.asdict(explanation))
     if explanation.distinctions:
         print_message(html_page.warning(explanation.distinctions))
-    for note in html_page.guard_notes(explanation.guards):
+    for note in html_page.notes_apart(explanation):
         print_message(note)
     if not any((explanation.shared, explanation.only_a, explanation.only_b)):
         print_message("the texts have no words, so no measure of words says how similar they are")

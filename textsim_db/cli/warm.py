@@ -16,7 +16,7 @@ from textsim_db.cli.messages import print_message, print_result
 from textsim_db.cli.opening import connect
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import CorpusNotFound
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count
 from textsim_db.settings.corpus_settings import CorpusSettings
 from textsim_db.settings.named_values import Linkage
 
@@ -152,7 +152,7 @@ def _use_memory(_: Database) -> None:
 
     for settings in (CorpusSettings(), CorpusSettings(recall=1)):
         for linkage in Linkage:
-            rule = Rule(Preference.parse("first"), settings, linkage)
+            rule = Rule(Preference.parse("first"), settings.complete(), linkage)
             deduplicate(map(Document, _texts()), rule)
 
 

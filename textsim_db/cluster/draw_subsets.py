@@ -61,8 +61,10 @@ def draw_subsets(
     keys: the keys of all documents; the result depends on their order.
     strata: the stratum of each document; each stratum is split in the same shares.
     ids: the numbers of the documents in the join, by default from 0 on.
-    Raises ConfigurationError if a subset is empty.
+    Raises ConfigurationError if a subset is empty, or a stratum is a list or another value without a
+    hash.
     """
+    _check_strata(keys, strata)
     ids = np.arange(len(keys)) if ids is None else ids
     copies, forest = join.host.copies, Forest()
     forest.add(copies.links())
@@ -86,6 +88,17 @@ def draw_subsets(
     split = Split(subsets, cut, max(map(len, clusters.values()), default=0))
     _check_sizes(split, shares, len(keys))
     return split
+
+
+def _check_strata(keys: Sequence[Any], strata: Sequence[Hashable]) -> None:
+    for key, stratum in zip(keys, strata, strict=True):
+        try:
+            hash(stratum)
+        except TypeError as error:
+            raise ConfigurationError(
+                f"stratify returns {stratum!r:.100} for the key {key!r:.100}; expected a text, "
+                "a number, a tuple of these or None"
+            ) from error
 
 
 def _check_sizes(split: Split[Any], shares: Mapping[str, float], total: int) -> None:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.errors import ConfigurationError, shown, suggestion
+from textsim_db.errors import ConfigurationError, suggestion
+from textsim_db.results.shown_values import shown
 
 _PLAIN = ("first", "last", "longest", "shortest")
 _EXPECTED = "first, last, longest, shortest, max:COLUMN or min:COLUMN"

@@ -20,9 +20,10 @@ from textsim_db.cluster.join import Join
 from textsim_db.cluster.linkages import Group, Ranked, groups_of_links
 from textsim_db.cluster.spanning_forest import Ids, Links, joined_links
 from textsim_db.compare.packed_pairs import documents_of, is_among, left_of, pack, right_of
-from textsim_db.errors import InputError, shown
+from textsim_db.errors import InputError
 from textsim_db.results import Cluster
 from textsim_db.results.html import ResultList
+from textsim_db.results.shown_values import shown
 from textsim_db.settings.check_values import is_number, several_items
 from textsim_db.settings.named_values import Linkage, LinkageName, check_linkage
 

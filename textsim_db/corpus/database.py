@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 from textsim_db.corpus import Corpus
 from textsim_db.db import embedded_server, engine as engines, schema, stored_corpus
 from textsim_db.db.connections import renew_after_fork
-from textsim_db.db.dictionary import Dictionaries
-from textsim_db.db.store import Store
+from textsim_db.db.store import KnownWords, Store
 from textsim_db.errors import ConfigurationError, CorpusExists, suggest_settings
 from textsim_db.results import CorpusSummary, Metric, Source, WorkerState
 from textsim_db.results.html import ResultList
@@ -50,7 +49,7 @@ class Database:
     def __init__(self, engine: Engine, owned: bool) -> None:
         self._engine = engine
         self._owned = owned
-        self._dictionaries = Dictionaries(engine)
+        self._known_words = KnownWords(engine)
         renew_after_fork(engine)
 
     def __enter__(self) -> Database:
@@ -116,7 +115,7 @@ class Database:
         stored = stored_corpus.load(self._engine, name)
         if not is_new:
             wanted.check_same(name, stored.config)
-        return Corpus(Store(self._engine, self._dictionaries, stored))
+        return Corpus(Store(self._engine, self._known_words, stored))
 
     def corpus(self, name: str, *, on_server: bool = False, to_rebuild: bool = False) -> Corpus:
         """Open a corpus by its name.
@@ -143,7 +142,7 @@ class Database:
             stored = stored_corpus.load_unchecked(self._engine, name)
         else:
             stored = stored_corpus.load(self._engine, name, check_golden=not on_server)
-        return Corpus(Store(self._engine, self._dictionaries, stored))
+        return Corpus(Store(self._engine, self._known_words, stored))
 
     def drop_corpus(self, name: str) -> None:
         """Remove a corpus with all its documents, even if it was built by another recipe.
@@ -185,7 +184,7 @@ class Database:
         from textsim_db.sync import worker
 
         settings = WorkerSettings(poll, lease, report, expire_after)
-        return worker.Worker(self._engine, self._dictionaries, settings)
+        return worker.Worker(self._engine, self._known_words, settings)
 
     def sources(self) -> list[Source]:
         """Return the attached tables of all corpora."""

@@ -79,10 +79,12 @@ class DocumentMethods(CheckedArguments):
         lowest = check_raised(unique_from, force=False)
         stream = stream_documents(documents, key, text, scope)
         with showing(progress, "indexing", "documents") as show:
-            learned, stream = self._current.call_once(learn_from_sample.learn_from_load, stream)
+            learned, stream = self._current.checked().call_once(
+                learn_from_sample.learn_from_load, stream
+            )
             if learned is not None:
                 self._current.store = replace(self._current.store, corpus=learned)
-            return self._current.call_once(load_batches.add_many, stream, show, lowest)
+            return self._current.checked().call_once(load_batches.add_many, stream, show, lowest)
 
     def add(
         self,
@@ -117,7 +119,7 @@ class DocumentMethods(CheckedArguments):
         """
         from textsim_db.write import load_batches
 
-        report, answer = self._current.call_once(
+        report, answer = self._current.checked().call_once(
             load_batches.add, key, text, self._scope(scope), check_raised(unique_from, force)
         )
         if not answer.is_stored:
@@ -164,7 +166,9 @@ class DocumentMethods(CheckedArguments):
                 f"textsim rebuild {shlex.quote(self.name)} --unique"
             )
         scope, lowest = self._scope(scope), check_raised(unique_from, force)
-        return self._current.call_once(load_batches.add, key, text, scope, lowest, True)[1]
+        return self._current.checked().call_once(load_batches.add, key, text, scope, lowest, True)[
+            1
+        ]
 
     def reject(self, key: Key, reason: str) -> str:
         """Reject the text of a document of a unique corpus, so that it does not come back.

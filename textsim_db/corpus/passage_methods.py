@@ -58,7 +58,7 @@ class PassageMethods(CheckedArguments):
         most = checked_count(max_results, "max_results")
         limit = checked_count(max_documents, "max_documents")
         self._check_passages(min_words)
-        all_passages = self._current.search(
+        all_passages = self._current.checked().search(
             find_passages.passages, text, min_words, limit, self._part(scope)
         )
         return PassageList(all_passages[:most], all_passages.common)
@@ -94,7 +94,7 @@ class PassageMethods(CheckedArguments):
         limit = checked_count(max_documents, "max_documents")
         check_count(gap, "gap", 0, MAX_GAP)
         self._check_passages(min_words)
-        all_regions = self._current.search(
+        all_regions = self._current.checked().search(
             find_passages.regions, text, gap, min_words, limit, self._part(scope)
         )
         return ResultList(all_regions[:most])
@@ -167,7 +167,7 @@ class PassageMethods(CheckedArguments):
         from textsim_db.read import find_quotations
 
         own_key = None if key is None else self._key(key)
-        return self._current.search(
+        return self._current.checked().search(
             find_quotations.quote, text, own_key, self._part(scope), shortest, original
         )
 
@@ -245,8 +245,10 @@ class PassageMethods(CheckedArguments):
 
         texts, part = map(_key_and_text, stream_documents(records, key, text)), self._part(scope)
         limit = checked_count(max_documents, "max_documents")
-        yield from self._current.loaded().stream(
-            find_passages.contamination, texts, min_words, limit, part
+        yield from (
+            self._current.checked()
+            .loaded()
+            .stream(find_passages.contamination, texts, min_words, limit, part)
         )
 
     def _check_passages(self, min_words: int | None) -> None:

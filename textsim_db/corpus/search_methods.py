@@ -78,7 +78,7 @@ class SearchMethods(CheckedArguments):
         from textsim_db.read import search
 
         criterion = self._criterion(measure, threshold, language, self._part(scope))
-        return ResultList(self._current.compute(search.query, text, criterion)[:most])
+        return ResultList(self._current.checked().search(search.query, text, criterion)[:most])
 
     @overload
     def query_many(
@@ -152,7 +152,9 @@ class SearchMethods(CheckedArguments):
         if kind in (TextsKind.COLUMN, TextsKind.FRAME):
             queries = query_texts(texts, kind, text, key)
             parts = self._parts(scope, len(queries.texts))
-            columns = self._current.search(search.query_frame, queries, criterion, parts, most)
+            columns = self._current.checked().search(
+                search.query_frame, queries, criterion, parts, most
+            )
             return queries.results(*columns)
         if kind is TextsKind.MAPPING:
             raise ConfigurationError(
@@ -162,7 +164,7 @@ class SearchMethods(CheckedArguments):
         given: Any = texts
         listed = list(given)
         parts = self._parts(scope, len(listed))
-        results = self._current.search(search.query_many, listed, criterion, parts)
+        results = self._current.checked().search(search.query_many, listed, criterion, parts)
         return ResultList(ResultList(matches[:most]) for matches in results)
 
     def neighbours(
@@ -196,7 +198,9 @@ class SearchMethods(CheckedArguments):
         from textsim_db.read import search
 
         criterion = self._criterion(measure, threshold, language)
-        return ResultList(self._current.compute(search.neighbours, stored_key, criterion)[:most])
+        return ResultList(
+            self._current.checked().search(search.neighbours, stored_key, criterion)[:most]
+        )
 
     def nearest(
         self, text: str, k: int = 10, language: str | None = None, scope: Scope | None = None
@@ -232,7 +236,7 @@ class SearchMethods(CheckedArguments):
         from textsim_db.read import search
 
         limits = self._language(language), self._part(scope)
-        return ResultList(self._current.compute(search.nearest, text, count, *limits))
+        return ResultList(self._current.checked().search(search.nearest, text, count, *limits))
 
     def distinct(
         self,
@@ -303,13 +307,13 @@ class SearchMethods(CheckedArguments):
         from textsim_db.read import search
 
         limits = self._language(language), self._part(scope)
-        return ResultList(self._current.search(search.candidates_of, text, *limits))
+        return ResultList(self._current.checked().search(search.candidates_of, text, *limits))
 
     def explain(self, a: Key, b: Key) -> Explanation:
         """Compare two indexed documents by every measure, and word by word.
 
         Only the words of a document are stored, so the result shows texts in normal form. It says which
-        guards of the corpus keep the two from being merged.
+        guards of the corpus keep the two from being merged, and whether their scopes differ.
 
         Raises:
             MeasureError: the documents have millions of words and little in common.
@@ -326,7 +330,10 @@ class SearchMethods(CheckedArguments):
         one, other = map(self._side, keys)
         explained = explanation.explain_sides(one, other, keys)
         apart = elements_apart(one.words, other.words, self.config.guard_rules)
-        return replace(explained, guards=apart)
+        scopes = None
+        if self.config.scoped:
+            scopes = self._current.call(search_on_server.scopes_apart, *keys)
+        return replace(explained, guards=apart, scopes=scopes)
 
     def _side(self, key: str) -> Side:
         side = self._current.call(search_on_server.side_of, key)
@@ -335,5 +342,5 @@ class SearchMethods(CheckedArguments):
         from textsim_db.measures import explanation
         from textsim_db.read import search
 
-        form = self._current.compute(search.normal_form_of, key)
+        form = self._current.checked().search(search.normal_form_of, key)
         return explanation.side_of_form(form, self.config)

@@ -160,7 +160,8 @@ class TableMethods(CheckedArguments):
         Args:
             table: the attached table, if there are several.
             statement: the SQL that deletes or marks a row, by default a DELETE. $1 is the key of the
-                row, $2 the key of the row that is kept, and $3 the row as jsonb.
+                row, $2 the key of the row that is kept, and $3 the row as jsonb. It must not change the
+                key: unmerge() would insert the old row beside the changed one.
             keep: the row of a cluster that is kept: the first or last in the byte order of the keys, or
                 the longest or shortest. Of the ids 2 and 10 the first is 10.
             threshold: the lowest similarity of a duplicate; by default that of the corpus.

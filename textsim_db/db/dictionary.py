@@ -6,85 +6,42 @@ words in a different order would wait for each other.
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
-from weakref import WeakSet
 
-from textsim_db.db import statements
-from textsim_db.db.engine import read_rows
+import numpy as np
+from psycopg import errors as pg
+
+from textsim_db.base.numba_compiler import Int32Array
+from textsim_db.base.run_ahead import ahead
+from textsim_db.db import binary_format, statements
+from textsim_db.db.engine import Connection, autocommit, read_rows, transaction
+from textsim_db.db.retries import Attempts
+from textsim_db.db.store import MAX_TEXTS, KnownWords, Store
 from textsim_db.db.stored_corpus import named
 from textsim_db.errors import DatabaseError
+from textsim_db.text.utf8 import Tokens
+from textsim_db.text.word_cache import WordCache, WordsInMemory, distinct_missing
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from textsim_db.base.numba_compiler import Int32Array
-    from textsim_db.text.utf8 import Tokens
-    from textsim_db.text.word_cache import WordCache
-
-MAX_TEXTS = 500_000
-"""The words that all dictionaries of a process keep by their ids."""
-
-
-class Dictionaries:
-    """The dictionaries of the corpora of a database, with one bounded cache; threads may share it."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-        self.lock = threading.Lock()
-        self._cached: dict[int, _Cached] = {}
-        """The words of each corpus; the corpus that was used last comes last."""
-        _all.add(self)
-
-    def of(self, corpus_id: int) -> StoredDictionary:
-        """Return the dictionary of a corpus. A rebuild gives a corpus another id, and new word ids."""
-        return StoredDictionary(self, corpus_id)
-
-    def cached(self, corpus_id: int) -> _Cached:
-        """Return the cached words of a corpus, without those of others if all are too many.
-
-        The caller holds the lock.
-        """
-        chosen = self._cached.pop(corpus_id, None) or _Cached()
-        self._cached[corpus_id] = chosen
-        while len(self._cached) > 1 and self._are_too_many():
-            del self._cached[next(iter(self._cached))]
-        return chosen
-
-    def _are_too_many(self) -> bool:
-        from textsim_db.text.word_cache import MAX_CACHED_WORDS
-
-        each = self._cached.values()
-        return (
-            sum(len(cached.texts) for cached in each) > MAX_TEXTS
-            or sum(len(cached.words) for cached in each if cached.words) > MAX_CACHED_WORDS
-        )
-
-    def renew_lock(self) -> None:
-        """Replace the lock and the caches in a forked child, if a thread of the parent held the lock."""
-        if self.lock.locked():
-            self.lock = threading.Lock()
-            self._cached = {}
-
-
-class _Cached:
-    """Words of a corpus."""
-
-    def __init__(self) -> None:
-        self.words: WordCache | None = None
-        """Finds the id of a word; None until kernels look one up."""
-        self.texts: dict[int, str] = {}
-        """Words by their ids."""
+WORDS_AT_ONCE = 10_000
+"""The words of one transaction."""
+WORD_WRITERS = 2
+"""The transactions that add the words of one batch at once. The first batch of a load waits for them."""
+BULK_WORDS = 1_000
+"""From this number on, new words are a bulk, which the server adds a third faster."""
 
 
 class StoredDictionary:
     """The word ids of a corpus."""
 
-    def __init__(self, dictionaries: Dictionaries, corpus_id: int) -> None:
-        self._all = dictionaries
-        self._engine = dictionaries.engine
+    def __init__(self, known_words: KnownWords, corpus_id: int) -> None:
+        self._known = known_words
+        self._engine = known_words.engine
         self._corpus_id = corpus_id
 
     def find(self, tokens: Tokens) -> Int32Array:
@@ -98,8 +55,8 @@ class StoredDictionary:
     def texts(self, ids: Iterable[int]) -> dict[int, str]:
         """Return the words of ids; raises DatabaseError if an id is not in the dictionary."""
         wanted = set(ids)
-        with self._all.lock:
-            kept = self._all.cached(self._corpus_id).texts
+        with self._known.lock:
+            kept = self._known.cached(self._corpus_id).texts
             texts = {word_id: kept[word_id] for word_id in wanted & kept.keys()}
         if missing := wanted - texts.keys():
             texts |= self._read_texts(missing)
@@ -111,32 +68,29 @@ class StoredDictionary:
         return int(last)
 
     def _read_texts(self, ids: set[int]) -> dict[int, str]:
-        from textsim_db.db.word_rows import read_texts
-
-        texts = read_texts(self._engine, self._corpus_id, ids)
+        statement = named(statements.WORDS_BY_ID, self._corpus_id)
+        parameters = [binary_format.array(np.array(sorted(ids), np.int32))]
+        texts = dict(read_rows(self._engine, statement, parameters, binary=True))
         if absent := ids - texts.keys():
             raise unknown_word(min(absent))
-        with self._all.lock:
-            kept = self._all.cached(self._corpus_id).texts
+        with self._known.lock:
+            kept = self._known.cached(self._corpus_id).texts
             if len(kept) + len(texts) > MAX_TEXTS:
                 kept.clear()
             kept.update(texts)
         return texts
 
     def _resolve(self, tokens: Tokens, add: bool) -> Int32Array:
-        from textsim_db.db.word_rows import fetch_ids
-        from textsim_db.text.word_cache import distinct_missing
-
-        with self._all.lock:
+        with self._known.lock:
             ids = self._cache().find(tokens)
         if ids.all():
             return ids
         (missing,) = (ids == 0).nonzero()
         words = tokens.take(distinct_missing(tokens, ids))
         # Without the lock, so that no thread waits for the database on behalf of another one.
-        ids_of_words = fetch_ids(self._engine, self._corpus_id, words, add)
+        ids_of_words = _fetch_ids(self._engine, self._corpus_id, words, add)
         (has_id,) = ids_of_words.nonzero()
-        with self._all.lock:
+        with self._known.lock:
             cache = self._cache()
             cache.add(words.take(has_id), ids_of_words[has_id])
             # The cache compares bytes. So a word that only shares its hash with another word, of the
@@ -146,9 +100,7 @@ class StoredDictionary:
 
     def _cache(self) -> WordCache:
         """Return the cache of ids; the caller holds the lock."""
-        from textsim_db.text.word_cache import WordCache
-
-        cached = self._all.cached(self._corpus_id)
+        cached = self._known.cached(self._corpus_id)
         if cached.words is None:
             cached.words = WordCache()
         return cached.words
@@ -158,8 +110,6 @@ class MemoryDictionary:
     """Ids of words as long as the object lives, for a corpus of characters, which stores none."""
 
     def __init__(self) -> None:
-        from textsim_db.text.word_cache import WordsInMemory
-
         self._words = WordsInMemory()
 
     def find(self, tokens: Tokens) -> Int32Array:
@@ -170,8 +120,6 @@ class MemoryDictionary:
         """Return no ids, because none are stored."""
 
     def texts(self, ids: Iterable[int]) -> dict[int, str]:
-        import numpy as np
-
         return self._words.texts(np.fromiter(ids, np.int32))
 
     def last(self) -> int:
@@ -180,17 +128,84 @@ class MemoryDictionary:
 
 Dictionary = StoredDictionary | MemoryDictionary
 
-_all: WeakSet[Dictionaries] = WeakSet()
 
-
-def _renew_locks() -> None:
-    for dictionaries in list(_all):
-        dictionaries.renew_lock()
-
-
-os.register_at_fork(after_in_child=_renew_locks)
+def dictionary_of(store: Store) -> Dictionary:
+    """Return the dictionary of a corpus. A rebuild gives a corpus another id, and new word ids."""
+    if store.corpus.config.has_dictionary:
+        return StoredDictionary(store.known_words, store.corpus.id)
+    return MemoryDictionary()
 
 
 def unknown_word(word_id: int) -> DatabaseError:
     """Return the error for an id that the dictionary does not have."""
     return DatabaseError(f"word id {word_id} is not in the dictionary; run textsim check")
+
+
+def _fetch_ids(engine: Engine, corpus_id: int, words: Tokens, add: bool) -> Int32Array:
+    """Return the ids of words with different hashes, 0 for a word that the dictionary does not have."""
+    starts = range(0, len(words.hashes), WORDS_AT_ONCE)
+    slices = [words.take(slice(start, start + WORDS_AT_ONCE)) for start in starts]
+    if not add:
+        with autocommit(engine) as connection:
+            return np.concatenate([_select(connection, corpus_id, some) for some in slices])
+    if len(slices) == 1:
+        return _add(engine, corpus_id, words)
+    add_slice = partial(_add, engine, corpus_id)
+    return np.concatenate([*ahead(slices, add_slice, WORD_WRITERS, WORD_WRITERS)])
+
+
+def _add(engine: Engine, corpus_id: int, words: Tokens) -> Int32Array:
+    """Add the missing words, in halves if that exceeds a time limit of the server."""
+    ids = np.zeros(len(words.hashes), np.int32)
+    for attempt in Attempts(engine, len(ids)):
+        with attempt, transaction(engine) as connection:
+            some = words.take(attempt.slice)
+            ids[attempt.slice] = _select_or_insert(connection, corpus_id, some)
+    return ids
+
+
+def _select(connection: Connection, corpus_id: int, words: Tokens) -> Int32Array:
+    statement = named(statements.SELECT_WORDS, corpus_id)
+    rows = connection.execute(statement, _parameters(words), prepare=True, binary=True)
+    ((ids,),) = rows.fetchall()
+    return binary_format.load_int4_array(ids)
+
+
+def _select_or_insert(connection: Connection, corpus_id: int, words: Tokens) -> Int32Array:
+    ids = _select(connection, corpus_id, words)
+    missing = np.flatnonzero(ids == 0)
+    if len(missing):
+        connection.execute(statements.DURABLE, prepare=True)
+        ids[missing] = _insert(connection, corpus_id, words.take(missing))
+        # Another writer may have added some of the words meanwhile.
+        still_missing = np.flatnonzero(ids == 0)
+        if len(still_missing):
+            ids[still_missing] = _select(connection, corpus_id, words.take(still_missing))
+    return ids
+
+
+def _insert(connection: Connection, corpus_id: int, words: Tokens) -> Int32Array:
+    """Add words; return the id of each, 0 if the dictionary has a word with the same hash already.
+
+    Another writer rarely adds words of the same bulk. So the server looks for it only after a failure.
+    """
+    if len(words.hashes) >= BULK_WORDS:
+        with suppress(pg.UniqueViolation), connection.transaction():
+            return _insert_by(connection, named(statements.ADD_NEW_WORDS, corpus_id), words)
+    return _insert_by(connection, named(statements.ADD_MISSING_WORDS, corpus_id), words)
+
+
+def _insert_by(connection: Connection, statement: str, words: Tokens) -> Int32Array:
+    ids = np.zeros(len(words.hashes), np.int32)
+    rows = connection.execute(statement, _parameters(words), prepare=True, binary=True)
+    ((hashes, added),) = rows.fetchall()
+    if hashes is not None:
+        new_hashes = binary_format.load_int8_array(hashes)
+        is_added = np.isin(words.hashes, new_hashes, assume_unique=True)
+        ids[is_added] = binary_format.load_int4_array(added)
+    return ids
+
+
+def _parameters(words: Tokens) -> list[binary_format.Parameter]:
+    texts = binary_format.dump_spans(words.normal, words.starts, words.ends)
+    return [binary_format.array(words.hashes), binary_format.Parameter(texts, binary_format.TEXTS)]

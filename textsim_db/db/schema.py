@@ -241,9 +241,14 @@ def files() -> str:
     return "\n".join(file(f"schema/{name}") for name in names)
 
 
-def script() -> str:
-    """Return the schema as a script for psql, which creates it or mends one of the same revision."""
-    texts = [file("begin.sql"), files(), file("version.sql"), "COMMIT;\n"]
+def script(has_transaction: bool = True) -> str:
+    """Return the schema as a script, which creates it or mends one of the same revision.
+
+    Without a transaction of its own, it runs in one of the caller's.
+    """
+    texts = [file("begin.sql"), files(), file("version.sql"), file("end.sql")]
+    if has_transaction:
+        texts = ["BEGIN;", *texts, "COMMIT;\n"]
     return "\n".join(texts).replace(":revision", head())
 
 

@@ -1,4 +1,4 @@
-"""A stored corpus with its engine and its dictionary, and calls that survive a rebuild of it.
+"""A stored corpus with its engine and the words that are known, and calls that survive a rebuild of it.
 
 A rebuild by another session gives a corpus new tables and another id. A statement with the old id then
 fails: the tables are missing, or a trigger refuses the write. CurrentStore loads the corpus again.
@@ -6,15 +6,17 @@ fails: the tables are missing, or a trigger refuses the write. CurrentStore load
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Concatenate, LiteralString, ParamSpec, TypeVar
+from weakref import WeakSet
 
 from psycopg import errors as pg
 
 from textsim_db.db import stored_corpus
-from textsim_db.db.dictionary import MemoryDictionary
 from textsim_db.db.engine import database_errors, read_rows
 from textsim_db.db.retries import OUTDATED
 from textsim_db.errors import CorpusChanged, CorpusNotFound
@@ -23,23 +25,79 @@ if TYPE_CHECKING:
     from psycopg.abc import Params
     from sqlalchemy import Engine
 
-    from textsim_db.db.dictionary import Dictionaries, Dictionary
     from textsim_db.db.stored_corpus import StoredCorpus
+    from textsim_db.text.word_cache import WordCache
+
+
+MAX_TEXTS = 500_000
+"""The words of a database that a process knows by their ids."""
+
+
+class KnownWords:
+    """The words of a database that a process knows, up to a bound; threads may share it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.lock = threading.Lock()
+        self._cached: dict[int, _Cached] = {}
+        """The words of each corpus; the corpus that was used last comes last."""
+        _all.add(self)
+
+    def cached(self, corpus_id: int) -> _Cached:
+        """Return the known words of a corpus, without those of others if all are too many.
+
+        The caller holds the lock.
+        """
+        chosen = self._cached.pop(corpus_id, None) or _Cached()
+        self._cached[corpus_id] = chosen
+        while len(self._cached) > 1 and self._are_too_many():
+            del self._cached[next(iter(self._cached))]
+        return chosen
+
+    def _are_too_many(self) -> bool:
+        from textsim_db.text.word_cache import MAX_CACHED_WORDS
+
+        each = self._cached.values()
+        return (
+            sum(len(cached.texts) for cached in each) > MAX_TEXTS
+            or sum(len(cached.words) for cached in each if cached.words) > MAX_CACHED_WORDS
+        )
+
+    def renew_lock(self) -> None:
+        """Replace the lock and the caches in a forked child, if a thread of the parent held the lock."""
+        if self.lock.locked():
+            self.lock = threading.Lock()
+            self._cached = {}
+
+
+class _Cached:
+    """Words of a corpus."""
+
+    def __init__(self) -> None:
+        self.words: WordCache | None = None
+        """Finds the id of a word; None until kernels look one up."""
+        self.texts: dict[int, str] = {}
+        """Words by their ids."""
+
+
+_all: WeakSet[KnownWords] = WeakSet()
+
+
+def _renew_locks() -> None:
+    for known_words in list(_all):
+        known_words.renew_lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A stored corpus, the engine that connects to its database, and the dictionaries of its corpora."""
+    """A stored corpus, the engine that connects to its database, and what is known of its words."""
 
     engine: Engine
-    dictionaries: Dictionaries
+    known_words: KnownWords
     corpus: StoredCorpus
-
-    @property
-    def dictionary(self) -> Dictionary:
-        if self.corpus.config.has_dictionary:
-            return self.dictionaries.of(self.corpus.id)
-        return MemoryDictionary()
 
     def read(
         self,
@@ -94,16 +152,11 @@ class CurrentStore:
             self._build_index()
         return self.call(function, *args, **kwargs)
 
-    def compute(
-        self,
-        function: Callable[Concatenate[Store, Parameters], Result],
-        *args: Parameters.args,
-        **kwargs: Parameters.kwargs,
-    ) -> Result:
-        """Call a function that searches with kernels, after comparing the golden signature."""
+    def checked(self) -> CurrentStore:
+        """Compare the golden signature first, because the kernels of this machine hash the text."""
         if not self.store.corpus.is_checked:
             self.load(is_checked=True)
-        return self.search(function, *args, **kwargs)
+        return self
 
     def stream(
         self,
@@ -177,5 +230,6 @@ class CurrentStore:
     def _build_index(self) -> None:
         """Build the band index if an interrupted bulk load left the corpus without it."""
         with suppress(pg.Error):
-            stored_corpus.build_band_index(self.store.engine, self.store.corpus, INDEX_PATIENCE)
+            if not stored_corpus.has_band_index(self.store.engine, self.store.corpus):
+                stored_corpus.build_band_index(self.store.engine, self.store.corpus, INDEX_PATIENCE)
             self._has_index = True

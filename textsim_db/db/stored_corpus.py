@@ -209,6 +209,10 @@ def drop_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
     return False
 
 
+def has_band_index(engine: Engine, corpus: StoredCorpus) -> bool:
+    return read_rows(engine, corpus.statement(statements.HAS_BAND_INDEX)) == [(True,)]
+
+
 def build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None = None) -> None:
     """Build the index on the band rows, if it is missing; patience: how long to wait for writers."""
     for attempt in Attempts():
@@ -217,7 +221,7 @@ def build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None 
 
 
 def _build_band_index(engine: Engine, corpus: StoredCorpus, patience: str | None) -> None:
-    if read_rows(engine, corpus.statement(statements.HAS_BAND_INDEX)) != [(False,)]:
+    if has_band_index(engine, corpus):
         return
     start = time.monotonic()
     with transaction(engine) as connection:

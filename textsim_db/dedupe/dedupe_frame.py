@@ -11,15 +11,16 @@ from textsim_db.base.progress_bar import showing
 from textsim_db.cluster.keep_rule import Preference
 from textsim_db.corpus import Corpus
 from textsim_db.dedupe.removals import ANNOTATION, Deduplication, Document, Rule, deduplicate
-from textsim_db.errors import ConfigurationError, Misfit, shown, suggest_settings
+from textsim_db.errors import ConfigurationError, Misfit, suggest_settings
 from textsim_db.files import arrow_frames
 from textsim_db.files.arrow_frames import ResultColumns, Results, columns_of
 from textsim_db.results import AddReport, Refusal
 from textsim_db.results.html import ResultList, facts, output, rows_as_table
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.check_values import check_count, several_items
 from textsim_db.settings.corpus_settings import IN_MEMORY, PAIR_SETTINGS, CorpusSettings, Settings
 from textsim_db.settings.named_values import Linkage, LinkageName, check_linkage
+from textsim_db.text.stop_words import with_lists
 from textsim_db.text.storable import is_null, wrong_value
 
 
@@ -177,7 +178,8 @@ def _rule(
             f"the corpus has settings already; leave out {', '.join(settings)}"
         )
     chosen = CorpusSettings(**IN_MEMORY | settings | {"scoped": is_scoped})
-    return Rule(Preference.parse(keep), chosen, check_linkage(linkage)).against(corpora)
+    config = with_lists(chosen).complete()
+    return Rule(Preference.parse(keep), config, check_linkage(linkage)).against(corpora)
 
 
 class _Documents:

@@ -23,16 +23,6 @@ from textsim_db.cluster.loaded_documents import LoadedDocuments
 from textsim_db.cluster.pair_groups import JudgedPairs, judged_groups
 from textsim_db.cluster.spanning_forest import Ids, Links, joined_links
 from textsim_db.compare.match_rule import Criterion, form_hash
-from textsim_db.dedupe.against_corpora import (
-    JudgedDocument,
-    JudgedDocuments,
-    JudgedKeys,
-    StoredMatches,
-    documents_with_keys,
-    form_in,
-    judgements_to_obey,
-    stored_sizes,
-)
 from textsim_db.dedupe.loaded_texts import LoadedTexts, key_of
 from textsim_db.dedupe.removal_summary import (
     AnyDocument,
@@ -45,12 +35,12 @@ from textsim_db.dedupe.removal_summary import (
 )
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import AddReport
-from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
+from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.settings.named_values import Linkage, check_linkage
-from textsim_db.text.stop_words import with_lists
 
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
+    from textsim_db.dedupe.against_corpora import JudgedDocuments, JudgedKeys
 
 
 class Rule(NamedTuple):
@@ -58,18 +48,12 @@ class Rule(NamedTuple):
 
     preference: Preference
     """Decides which document of a cluster stays."""
-    settings: CorpusSettings
-    """Decide which documents are near-duplicates."""
+    config: CorpusConfig
+    """Decides which documents are near-duplicates."""
     linkage: str = Linkage.KEPT
     """Decides which documents make a cluster."""
     keep_up_to: int = 1
     """How many documents of a cluster stay: the kept one, and those that are least similar to it."""
-
-    def config(self) -> CorpusConfig:
-        """Return the complete settings."""
-        if isinstance(self.settings, CorpusConfig):
-            return self.settings
-        return with_lists(self.settings).complete()
 
     def against(self, corpora: Sequence[Corpus]) -> Rule:
         """Return this rule with the settings of the first corpus, if there is one.
@@ -77,11 +61,11 @@ class Rule(NamedTuple):
         Raises ConfigurationError if only the documents, or only a corpus, have scopes.
         """
         for corpus in corpora:
-            corpus.config.check_scope(corpus.name, self.settings.scoped)
+            corpus.config.check_scope(corpus.name, self.config.scoped)
         if not corpora:
             return self
-        settings = replace(corpora[0].config, is_unique=False, unique_from=None, keep_for=None)
-        return self._replace(settings=settings)
+        config = replace(corpora[0].config, is_unique=False, unique_from=None, keep_for=None)
+        return self._replace(config=config)
 
 
 StandingText = tuple[StoredDocument, str, str | None]
@@ -205,58 +189,63 @@ def deduplicate(
     memory: as for LoadedTexts. texts_of: reads some documents again, for the summary. Raises
     ConfigurationError if two values cannot be compared.
     """
-    verdicts = judgements_to_obey(judgements, against)
+    verdicts: list[JudgedKeys] = []
+    if judgements or against:  # the import takes a fifth of a second
+        from textsim_db.dedupe import against_corpora
+
+        verdicts = against_corpora.judgements_to_obey(judgements, against)
     judged_keys = {key for judgement in verdicts for key in judgement[:2]}
     numbered = _Numbered(documents, rule.preference.column is not None, judged_keys)
-    stored = StoredMatches(numbered, against, numbered.judged)
-    loaded = LoadedTexts(rule.config(), for_merges=True, memory=memory)
+    stored = against_corpora.StoredMatches(numbered, against, numbered.judged) if against else None
+    loaded = LoadedTexts(rule.config, for_merges=True, memory=memory)
     names: list[StoredDocument] = []
-    own = stored if against else numbered
-    report = loaded.read(chain(own, _numbered_after(numbered, standing, names)), progress)
+    report = loaded.read(
+        chain(stored or numbered, _numbered_after(numbered, standing, names)), progress
+    )
     lengths = np.frombuffer(numbered.lengths, np.int64)
     numbers = loaded.numbers()[: np.searchsorted(loaded.numbers(), len(lengths))]
     host, forms_of_standing = loaded.host(), dict[StoredDocument, str]()
+    best, of_judged = (stored.best, stored.of_judged) if stored else ({}, {})
     if names:
-        stored.best, forms_of_standing = _best_standing(loaded, host, rule, len(lengths), names)
+        best, forms_of_standing = _best_standing(loaded, host, rule, len(lengths), names)
         host = host.only(np.arange(len(numbers)))
     ranks = rule.preference.ranks(lengths, numbered.values)[numbers]
     judged, stale = None, 0
     if numbered.judged:
         ids, of_records = _judge(numbered, loaded, verdicts, against)
-        stored.best |= of_records.choose(
-            {number: stored.of_judged.get(number, []) for number in ids}
-        )
-        judged = of_records.among({n: id_ for n, id_ in ids.items() if n not in stored.best})
+        best |= of_records.choose({number: of_judged.get(number, []) for number in ids})
+        judged = of_records.among({n: id_ for n, id_ in ids.items() if n not in best})
         stale = of_records.stale
-    is_stored = np.isin(numbers, [*stored.best])
+    is_stored = np.isin(numbers, [*best])
     removed, kept, similarity = _removals(host, rule, ranks, judged, is_stored)
     ends = numbers[removed].tolist(), numbers[kept].tolist(), similarity.tolist()
     links = {number: Removal(number, *rest) for number, *rest in zip(*ends, strict=True)}
-    for number, match in stored.best.items():  # of equally similar documents the stored one
+    for number, match in best.items():  # of equally similar documents the stored one
         links[number] = max(match, links.get(number, match), key=lambda removal: removal.similarity)
-    removals, also_kept = _without_most_different(
-        [*links.values()], rule.keep_up_to - 1, stored.best
-    )
+    removals, also_kept = _without_most_different([*links.values()], rule.keep_up_to - 1, best)
 
     def forms_of(documents: Collection[AnyDocument]) -> dict[AnyDocument, str]:
         places = sorted(each for each in documents if isinstance(each, int))
         stored = {each for each in documents if isinstance(each, StoredDocument)}
-        of_corpora = {each: form_in(against, each) for each in stored - forms_of_standing.keys()}
+        of_corpora = {
+            each: against_corpora.form_in(against, each)
+            for each in stored - forms_of_standing.keys()
+        }
         return loaded.forms(places) | of_corpora | forms_of_standing
 
-    before = stored_sizes(against, removals)
+    before = against_corpora.stored_sizes(against, removals) if against else None
     refused = [(int(refusal.key), refusal.reason) for refusal in report.refused]
     return Deduplication(
         len(lengths),
         removals,
         [each for each in refused if each[0] < len(lengths)],
         loaded.count_without_words(len(numbers)),
-        before.sizes,
+        before.sizes if before else {},
         summarize(removals, _likeness(removals, loaded, numbered), forms_of, texts_of),
         also_kept,
         similar_scopes(numbered.scopes),
         stale,
-        before.recounted([*removals, *also_kept], numbered.keys) if against else [],
+        before.recounted([*removals, *also_kept], numbered.keys) if before else [],
         forms_of_standing,
         [(names[n - len(lengths)], reason) for n, reason in refused if n >= len(lengths)],
     )
@@ -282,7 +271,7 @@ def _best_standing(
 
     first: the number of the first one that stands.
     """
-    join = Join(host, Criterion(JACCARD, rule.settings.threshold, for_merges=True))
+    join = Join(host, Criterion(JACCARD, rule.config.threshold, for_merges=True))
     numbers = loaded.numbers()
     others, settled = np.split(np.arange(len(numbers)), np.searchsorted(numbers, [first]))
     links = linkages.best_settled(join, settled, others)
@@ -311,6 +300,12 @@ def _judge(
     numbered: _Numbered, loaded: LoadedTexts, verdicts: list[JudgedKeys], against: Sequence[Corpus]
 ) -> tuple[dict[int, int], JudgedDocuments]:
     """Return the ids of the judged documents, by their numbers, and what judgements say of them."""
+    from textsim_db.dedupe.against_corpora import (
+        JudgedDocument,
+        JudgedDocuments,
+        documents_with_keys,
+    )
+
     numbers, parts = loaded.numbers(), loaded.parts()
     judged = np.array(sorted(numbered.judged), np.int64)
     judged = judged[np.isin(judged, numbers)]
@@ -356,7 +351,7 @@ def _removals(
     is_stored: whether a corpus has a match. With linkage "kept" such a document may be more similar to
     another one.
     """
-    criterion = Criterion(JACCARD, rule.settings.threshold, for_merges=True)
+    criterion = Criterion(JACCARD, rule.config.threshold, for_merges=True)
 
     def ranked(ids: Ids) -> Ids:
         order: Ids = ids[np.argsort(ranks[ids])]

@@ -11,8 +11,9 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, get_origin, get_type_hints
 from uuid import UUID
 
-from textsim_db.errors import ConfigurationError, Misfit, install_extra, shown, suggestion
+from textsim_db.errors import ConfigurationError, Misfit, install_extra, suggestion
 from textsim_db.results.html import output, rows_as_table
+from textsim_db.results.shown_values import shown
 from textsim_db.text.storable import join_key
 
 ROWS = 256

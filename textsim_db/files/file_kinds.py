@@ -14,7 +14,8 @@ from enum import StrEnum
 from importlib import import_module
 from typing import IO, Any, NamedTuple
 
-from textsim_db.errors import InputError, install_extra, on_one_line, shown
+from textsim_db.errors import InputError, install_extra, on_one_line
+from textsim_db.results.shown_values import shown
 from textsim_db.text.storable import MAX_BYTES
 
 MAX_LINE = 2 * MAX_BYTES  # escapes make JSON longer than the text it holds

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.base.run_ahead import cut
-from textsim_db.errors import InputError, install_extra, on_one_line, shown
+from textsim_db.errors import InputError, install_extra, on_one_line
 from textsim_db.files.arrow_frames import has_strings
 from textsim_db.files.file_kinds import decoded
 from textsim_db.files.records import (
@@ -19,6 +19,7 @@ from textsim_db.files.records import (
     Values,
     expect_utf8,
 )
+from textsim_db.results.shown_values import shown
 from textsim_db.text.storable import MAX_BYTES
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import repeat
 from typing import IO, Any
 
-from textsim_db.errors import InputError, shown
+from textsim_db.errors import InputError
 from textsim_db.files import file_kinds
 from textsim_db.files.file_kinds import (
     RECORD_KINDS,
@@ -35,6 +35,7 @@ from textsim_db.files.records import (
     expect_utf8,
     type_name,
 )
+from textsim_db.results.shown_values import shown
 from textsim_db.text.storable import MAX_BYTES
 
 _BYTE_ORDER_MARK = "\ufeff"

@@ -16,9 +16,10 @@ from contextlib import contextmanager, suppress
 from itertools import chain, repeat
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from textsim_db.errors import InputError, shown, suggestion
+from textsim_db.errors import InputError, suggestion
 from textsim_db.files import file_kinds
 from textsim_db.files.file_kinds import STDIN, expect_decoded
+from textsim_db.results.shown_values import shown
 from textsim_db.text.storable import join_key
 
 if TYPE_CHECKING:

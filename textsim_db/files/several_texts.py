@@ -10,7 +10,7 @@ from enum import Enum, auto
 from itertools import chain
 from typing import Any, NamedTuple
 
-from textsim_db.errors import ConfigurationError, DocumentError, Misfit, shown
+from textsim_db.errors import ConfigurationError, DocumentError, Misfit
 from textsim_db.files.arrow_frames import (
     ArrowTable,
     ColumnNames,
@@ -28,6 +28,7 @@ from textsim_db.files.arrow_frames import (
     open_stream,
 )
 from textsim_db.results import QueryMatch
+from textsim_db.results.shown_values import shown
 from textsim_db.settings.check_values import is_column, several_items
 from textsim_db.text.storable import Key, Scope, is_null, wrong_value
 

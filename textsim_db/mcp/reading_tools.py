@@ -14,10 +14,11 @@ from typing import Annotated
 from pydantic import Field
 
 from textsim_db.corpus import Corpus
-from textsim_db.errors import DocumentError, DocumentNotFound, shown
+from textsim_db.errors import DocumentError, DocumentNotFound
 from textsim_db.mcp.answers import JsonObject, differing_words, fitted
 from textsim_db.measures.word_diff import ShownText, differences, tokens
 from textsim_db.results import Distinct, Match
+from textsim_db.results.shown_values import shown
 from textsim_db.sync.read_source import shown_texts
 from textsim_db.text.storable import possible_key
 

@@ -24,8 +24,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from textsim_db import __version__
-from textsim_db.errors import CorpusChanged, TextsimError, shown
+from textsim_db.errors import CorpusChanged, TextsimError
 from textsim_db.mcp.tools import CorpusTools
+from textsim_db.results.shown_values import shown
 from textsim_db.review.server import serve_app
 
 _CALLS_AT_ONCE = 12

@@ -186,7 +186,7 @@ class CorpusTools(ReadingTools):
     def _matches(self, text: str) -> tuple[list[Match], str | None]:
         """Return what matches_and_rejection() of a search does."""
         part = self.corpus._part(self.scope)
-        return self.corpus._current.compute(search.matches_and_rejection, text, part)
+        return self.corpus._current.checked().search(search.matches_and_rejection, text, part)
 
     def _has_words(self, answer: Answer, text: str) -> bool:
         """Return whether a match has the words of a text in their order, so that it is a copy."""

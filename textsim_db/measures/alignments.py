@@ -26,7 +26,8 @@ from textsim_db.measures.edits import (
     refuse_above,
     strip,
 )
-from textsim_db.measures.sets import Sequence, items_of
+from textsim_db.measures.sets import Sequence
+from textsim_db.settings.check_values import items_of
 
 if TYPE_CHECKING:
     import numpy as np

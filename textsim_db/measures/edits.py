@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 from rapidfuzz.distance import Levenshtein
 
 from textsim_db.errors import MeasureError
-from textsim_db.measures.sets import Sequence, items_of
+from textsim_db.measures.sets import Sequence
+from textsim_db.settings.check_values import items_of
 
 MAX_CELLS = 2**35
 """Cells of the largest table that is filled cell by cell, which takes about a minute."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from textsim_db.measures.by_name import MEASURES, Measure
@@ -50,6 +51,17 @@ def guard_notes(guards: Mapping[str, tuple[list[str], list[str]]]) -> list[str]:
         one, other = (", ".join(f'"{element}"' for element in side) or "none" for side in sides)
         notes.append(
             f"The guard {guard} keeps them apart: {one} in the first, {other} in the second."
+        )
+    return notes
+
+
+def notes_apart(explanation: Explanation) -> list[str]:
+    """Return a sentence for each reason why two documents are not merged, however similar."""
+    notes = guard_notes(explanation.guards)
+    if explanation.scopes is not None:
+        one, other = explanation.scopes
+        notes.append(
+            f'They never match: the scope of the first is "{one}", of the second "{other}".'
         )
     return notes
 
@@ -109,6 +121,8 @@ class Explanation:
 
     Each has what it counts in the first text only, and in the second only.
     """
+    scopes: tuple[str, str] | None = None
+    """The scopes of two documents, if they differ: such documents are never compared."""
 
     def __repr__(self) -> str:
         similarity = f"jaccard={self.measures['jaccard']!r}"
@@ -116,13 +130,15 @@ class Explanation:
         kinds = f"distinctions={self.distinctions}"
         if self.guards:
             kinds += f", guards={self.guards}"
+        if self.scopes:
+            kinds += f", scopes={self.scopes}"
         return f"Explanation(words={self.words}, {similarity}, {shared}, {kinds})"
 
     def _repr_html_(self) -> str:
         heads = (f"<b><bdi>{shortened(name, _LONGEST_HEAD)}</bdi></b>" for name in self.names)
         return output(
             warning_note(self.distinctions),
-            *map(note, guard_notes(self.guards)),
+            *(note(escape(sentence)) for sentence in notes_apart(self)),
             side_by_side(self.diff, *heads),
             table(("measure", "value"), measure_rows(self)),
         )

@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from textsim_db.errors import ConfigurationError, MeasureError, install_extra, suggestion
 from textsim_db.measures.by_name import measure_of
-from textsim_db.measures.sets import Sequence, hashable, items_of, several_documents
-from textsim_db.settings.check_values import check_count
+from textsim_db.measures.sets import Sequence, hashable, several_documents
+from textsim_db.settings.check_values import check_count, items_of
 from textsim_db.settings.choose_bands import MAX_HASHES
 from textsim_db.sketch.fast_similarity import splitmix64
 from textsim_db.text.hashing import hash_texts

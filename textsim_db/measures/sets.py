@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from textsim_db.errors import MeasureError
 from textsim_db.settings.check_values import (
-    is_table,
     items_in_order,
-    plain_items,
+    items_of,
     several_items,
 )
 
@@ -26,19 +25,6 @@ Counted: TypeAlias = Sequence | Mapping[Any, float]
 
 MAX_COUNT = 2**53
 """The largest count. Sums of squares of counts stay far below the largest float."""
-
-
-def items_of(a: Sequence) -> Iterable[Hashable]:
-    """Return the items of a sequence; raise MeasureError if it is not a sequence."""
-    if isinstance(a, str):
-        return a
-    dimensions = getattr(a, "ndim", 1)
-    if dimensions != 1:
-        raise MeasureError(f"an array has {dimensions} dimensions; expected 1")
-    if not isinstance(a, Iterable) or is_table(a):
-        raise MeasureError(f"expected a sequence of words, characters or integers, not {a!r:.100}")
-    items: Iterable[Hashable] = plain_items(a)
-    return items
 
 
 def several_documents(documents: Any, function: str) -> Iterable[Any]:

@@ -18,10 +18,10 @@ from textsim_db.measures.sets import (
     Counted,
     Sequence,
     counts_of,
-    items_of,
     set_of,
     several_documents,
 )
+from textsim_db.settings.check_values import items_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,6 +12,7 @@ from textsim_db.cluster import linkages
 from textsim_db.cluster.join import Join
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.db.binary_format import array
+from textsim_db.db.dictionary import dictionary_of
 from textsim_db.db.store import Store
 from textsim_db.read import statistics_statements as statements
 from textsim_db.read.check_catalog import tracked_threshold
@@ -56,7 +57,7 @@ def read_sample(store: Store) -> SampledDocuments:
 
 
 def sample_of_rows(store: Store, count: int, rows: list[Any]) -> SampledDocuments:
-    forms = normal_forms([row[2] for row in rows], [row[3] for row in rows], store.dictionary)
+    forms = normal_forms([row[2] for row in rows], [row[3] for row in rows], dictionary_of(store))
     tokens = tokens_of([form.encode() for form in forms])
     ids = np.array([row[0] for row in rows], np.int64)
     return SampledDocuments(count, ids, [row[1] for row in rows], tokens)

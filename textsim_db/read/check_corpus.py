@@ -53,13 +53,13 @@ Row = tuple[Any, ...]
 def check(store: Store, progress: Callable[[int], None] | None = None) -> list[Problem]:
     """Return every problem of a corpus, in one snapshot.
 
-    Rows are read only if the tables have their columns and no setting was changed. Attached tables are
+    Rows are read only if the tables are there and no setting was changed. Attached tables are
     compared in a snapshot of their own, which ends soon: until its end nobody can alter them. The twins
     of a unique corpus are looked for only if nothing else is wrong.
     """
     with snapshot(store.engine) as connection:
         problems = list(object_problems(connection, store.corpus))
-        if any(problem.kind in ("table", "column", "setting") for problem in problems):
+        if any(problem.kind in ("table", "setting") for problem in problems):
             return problems
         tracked = tracked_threshold(connection, store.corpus)
         remedies = _remedies(connection, store.corpus)

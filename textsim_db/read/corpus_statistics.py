@@ -11,7 +11,7 @@ from textsim_db.base.numba_compiler import Int32Array, Int64Array, kernel
 from textsim_db.base.run_ahead import cut
 from textsim_db.compare.brute_force import BINS
 from textsim_db.compare.match_rule import Criterion
-from textsim_db.db.dictionary import unknown_word
+from textsim_db.db.dictionary import dictionary_of, unknown_word
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
@@ -49,7 +49,7 @@ def statistics(
     progress: Callable[[int, int], None] | None,
 ) -> Statistics:
     """Return the statistics of a corpus, in one snapshot except the matches of the sample."""
-    vocabulary = WordNumbers(store.dictionary)
+    vocabulary = WordNumbers(dictionary_of(store))
     with snapshot(store.engine) as connection:
         reader = _Reader(connection, store, limits)
         languages = dict(reader.fetch(statements.COUNT_LANGUAGES))
@@ -112,7 +112,9 @@ class _Reader:
 
 
 def _similarities(store: Store, chosen: list[tuple[Any, ...]], language: str | None) -> list[float]:
-    forms = normal_forms([row[1] for row in chosen], [row[2] for row in chosen], store.dictionary)
+    forms = normal_forms(
+        [row[1] for row in chosen], [row[2] for row in chosen], dictionary_of(store)
+    )
     parts = np.array([row[3] for row in chosen], np.int64) if store.corpus.config.scoped else None
     matches = search.query_forms(store, forms, Criterion(JACCARD, 0.0, language), parts)
     return [

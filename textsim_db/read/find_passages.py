@@ -21,10 +21,11 @@ from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.pair_values import code_points
 from textsim_db.compare.shared_runs import regions_of, shared_runs
 from textsim_db.db.binary_format import Parameter, array, load_int4_array
+from textsim_db.db.dictionary import dictionary_of
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
-from textsim_db.errors import ConfigurationError, DocumentError, shown
+from textsim_db.errors import ConfigurationError, DocumentError
 from textsim_db.read import statements
 from textsim_db.read.bucket_pairs import uncounted_ids
 from textsim_db.read.document_cache import DocumentCache
@@ -46,7 +47,7 @@ from textsim_db.results import (
     Region,
     SharedPassage,
 )
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.choose_bands import window_of
 from textsim_db.settings.corpus_settings import MIN_PASSAGE, CorpusConfig
@@ -216,7 +217,7 @@ def shared_passages(
     least = least_words(store, min_words)
     with snapshot(store.engine) as connection:
         common = list(_fingerprints_of_many(connection, store.corpus, max_documents))
-        cache = DocumentCache(connection, store.corpus, store.dictionary)
+        cache = DocumentCache(connection, store.corpus, dictionary_of(store))
         uncounted = uncounted_ids(connection, store.corpus)
         with connection.cursor(store.corpus.label("shared passages"), binary=True) as cursor:
             cursor.execute(store.corpus.statement(statements.SHARED_FINGERPRINTS), common)
@@ -309,7 +310,7 @@ def _shared(
     store: Store, tokens: Tokens, candidates: CandidateRows, min_words: int
 ) -> _SharedPassages:
     """Return what a text, given by its words, shares with candidates."""
-    vocabulary = WordNumbers(store.dictionary)
+    vocabulary = WordNumbers(dictionary_of(store))
     documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
     words, offsets, *_ = documents.rows()
     if store.corpus.config.shingle.unit == "char":

@@ -19,6 +19,7 @@ from textsim_db.compare.quotation_verdicts import (
     readings_of,
     verdict_on,
 )
+from textsim_db.db.dictionary import dictionary_of
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.errors import ConfigurationError, DocumentError, DocumentNotFound
@@ -66,7 +67,7 @@ def quote(
 def _best_verdict(
     store: Store, readings: list[Reading], rows: list[tuple[Any, ...]], original: str | None
 ) -> Quotation:
-    config, vocabulary = store.corpus.config, WordNumbers(store.dictionary)
+    config, vocabulary = store.corpus.config, WordNumbers(dictionary_of(store))
     pieces = [piece for reading in readings for piece in reading.words]
     # Each piece is a text: one without words has its symbols as words.
     numbers = vocabulary.numbers(tokens_of([" ".join(piece).encode() for piece in pieces]))

@@ -140,13 +140,16 @@ def _judged_groups(
 
 def _ranking(corpus: StoredHost, rank: Rank | None) -> Ranked:
     def ranked(ids: Ids) -> Ids:
-        keys = corpus.cache.keys(ids)
-
-        def place(id_: int) -> Any:
-            key = keys[id_]
-            return key if rank is None else (rank(key), key)
-
-        return np.array(sorted(ids.tolist(), key=place), np.int64)
+        by_id = corpus.cache.keys(ids)
+        keys = [by_id[id_] for id_ in ids.tolist()]
+        places = keys if rank is None else [(rank(key), key) for key in keys]
+        try:
+            order = sorted(range(len(places)), key=places.__getitem__)
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"the ranks cannot be compared: {error}; expected values of one kind, such as numbers"
+            ) from error
+        return ids[np.array(order, np.int64)]
 
     return ranked
 

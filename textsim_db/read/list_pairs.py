@@ -16,6 +16,7 @@ from textsim_db.cluster.spanning_forest import Ids
 from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import documents_of, left_of, right_of
 from textsim_db.compare.pair_values import Rows
+from textsim_db.db.dictionary import dictionary_of
 from textsim_db.db.engine import Connection, autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -64,7 +65,7 @@ class StoredHost(CandidatePairs):
         if only is None:
             warn_of_misses(store.corpus, criterion)
         self.config = store.corpus.config
-        self.cache = DocumentCache(connection, store.corpus, store.dictionary)
+        self.cache = DocumentCache(connection, store.corpus, dictionary_of(store))
         self.all_ids: Ids | None = None
         self._for_merges = criterion.for_merges
         super().__init__(connection, store, criterion, only)

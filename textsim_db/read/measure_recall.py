@@ -16,6 +16,7 @@ from textsim_db.compare.match_rule import Criterion
 from textsim_db.compare.packed_pairs import count_shared
 from textsim_db.compare.pair_values import concatenated, jaccard_pairs
 from textsim_db.db.binary_format import array
+from textsim_db.db.dictionary import dictionary_of
 from textsim_db.db.engine import Connection
 from textsim_db.db.store import Store
 from textsim_db.measures.by_name import JACCARD
@@ -75,7 +76,7 @@ class _SampleComparison:
         part: int | None,
     ) -> None:
         self._connection = connection
-        self._vocabulary = WordNumbers(store.dictionary)
+        self._vocabulary = WordNumbers(dictionary_of(store))
         self._corpus = store.corpus
         self._config = store.corpus.config
         self._threshold = threshold

@@ -22,6 +22,7 @@ from textsim_db.compare.match_rule import Criterion, is_match
 from textsim_db.compare.pair_values import Rows, concatenated, values_of_pairs
 from textsim_db.db.binary_format import array
 from textsim_db.db.connections import Cursor
+from textsim_db.db.dictionary import dictionary_of
 from textsim_db.db.engine import autocommit
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -190,7 +191,7 @@ def query_forms(
 def neighbours(store: Store, key: str, criterion: Criterion) -> list[Match]:
     """Return the matches of an indexed document, without itself; raises DocumentNotFound."""
     store = _at_threshold(store, criterion)
-    config, vocabulary = store.corpus.config, WordNumbers(store.dictionary)
+    config, vocabulary = store.corpus.config, WordNumbers(dictionary_of(store))
     stored = _row_of_key(store, key)
     document = StoredDocuments(store.corpus, vocabulary, [stored])
     signatures = document.signatures(np.zeros(1, np.int64))
@@ -312,7 +313,7 @@ def _matches(
     """Return the verified candidates of each query, best first; most: the matches that are needed."""
     if not candidates.rows:
         return [[] for _ in sketches.shingle_counts]
-    vocabulary = WordNumbers(store.dictionary)
+    vocabulary = WordNumbers(dictionary_of(store))
     documents = StoredDocuments(store.corpus, vocabulary, candidates.rows)
     rows = rows_of_tokens(
         sketches.tokens,

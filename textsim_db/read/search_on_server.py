@@ -102,6 +102,14 @@ def side_of(store: Store, key: str) -> Side | None:
     return Side(form.split(), shingles, signature, tokens_of_form(form))
 
 
+def scopes_apart(store: Store, a: str, b: str) -> tuple[str, str] | None:
+    """Return the scopes of two documents; None if they are equal, or one is gone."""
+    scopes = {key: scope for key, _, scope, *_ in store.read(statements.TRAITS_OF_KEYS, [[a, b]])}
+    if len({*scopes.values()}) < 2:
+        return None
+    return scopes[a], scopes[b]
+
+
 def has_words(store: Store, text: str) -> bool:
     return bool(read_rows(store.engine, statements.HAS_WORDS, [store.corpus.name, text])[0][0])
 

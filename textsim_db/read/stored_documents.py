@@ -13,7 +13,7 @@ import numpy.typing as npt
 from textsim_db.base.numba_compiler import ByteArray, Int32Array, Int64Array, inlined_kernel, kernel
 from textsim_db.compare.pair_values import Rows, code_points
 from textsim_db.db.binary_format import dump_array, load_int4_arrays, load_signatures
-from textsim_db.db.dictionary import Dictionary, unknown_word
+from textsim_db.db.dictionary import Dictionary, dictionary_of, unknown_word
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.read import statements
@@ -226,7 +226,7 @@ def normal_forms(
 
 
 def forms_of_rows(store: Store, rows: Sequence[tuple[Any, ...]]) -> list[str]:
-    return normal_forms([row[3] for row in rows], [row[4] for row in rows], store.dictionary)
+    return normal_forms([row[3] for row in rows], [row[4] for row in rows], dictionary_of(store))
 
 
 class Traits(NamedTuple):

@@ -14,7 +14,7 @@ from itertools import islice
 from math import log1p
 from typing import Any, SupportsIndex, TypeVar, overload
 
-from textsim_db.results.numbers_as_text import count, similarity
+from textsim_db.results.shown_values import count, similarity
 
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"

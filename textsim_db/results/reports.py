@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar, NamedTuple
 
 from textsim_db.results import html
-from textsim_db.results.numbers_as_text import count
 from textsim_db.results.rows import Pair
+from textsim_db.results.shown_values import count
 
 
 class SharedShingle(NamedTuple):

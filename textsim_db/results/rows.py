@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from textsim_db.results.html import ResultList, note, output, table
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count
 
 Key = TypeVar("Key", str, int)
 

@@ -14,9 +14,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from textsim_db.errors import InputError, shown
+from textsim_db.errors import InputError
 from textsim_db.files.judgement_files import FORMULAS, GUARDED, read_judgements
 from textsim_db.results import Judgement
+from textsim_db.results.shown_values import shown
 from textsim_db.review.pair_arrays import Pairs
 from textsim_db.review.site import ON_A_PAGE, Site, see, whole_number
 

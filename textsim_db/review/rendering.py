@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jinja2
 
-from textsim_db.errors import MeasureError, shown
+from textsim_db.errors import MeasureError
 from textsim_db.measures.word_diff import (
     Change,
     DiffRun,
@@ -23,7 +23,7 @@ from textsim_db.measures.word_diff import (
 )
 from textsim_db.results import Judgement
 from textsim_db.results.html import end_of_start, start_of_end
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count, shown
 
 FOLDER = Path(__file__).parent
 

@@ -16,11 +16,11 @@ from textsim_db.dedupe.removal_summary import (
     tenth_of,
 )
 from textsim_db.dedupe.removals import Deduplication, Rule
-from textsim_db.errors import shown
 from textsim_db.measures.explanation import Explanation, measure_rows, warning
 from textsim_db.measures.word_diff import ShownText
+from textsim_db.results.shown_values import shown
 from textsim_db.review.rendering import begin_of, compare_texts, render
-from textsim_db.settings.corpus_settings import CorpusConfig, CorpusSettings
+from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.sketch.sketch_texts import tokens_without
 from textsim_db.text.storable import to_bytes
 
@@ -146,7 +146,7 @@ class RemovalPage:
 
     def _choices(self, others: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Return what decided which records match, so that a page that is kept says it."""
-        rule, config = self._rule, self._rule.config()
+        rule, config = self._rule, self._rule.config
         choices: dict[str, Sequence[str]] = {
             "threshold": [f"{config.threshold:g}"],
             "shingle": [str(config.shingle)],
@@ -190,7 +190,7 @@ class RemovalPage:
     def _row(self, pair: Removal) -> Mapping[str, object]:
         kept, removed = self._text(pair.kept), self._text(pair.number)
         if not isinstance(pair.kept, int):
-            removed = ShownText(_form(removed.text, self._rule.settings), False)
+            removed = ShownText(_form(removed.text, self._rule.config), False)
         starts = [kept.begin(COMPARED), removed.begin(COMPARED)]
         compared, is_cut = compare_texts(*starts), [kept, removed] != starts
         return {
@@ -236,8 +236,7 @@ def _spread(pairs: Sequence[Removal]) -> list[Removal]:
     return [pairs[int((i + 0.5) * len(pairs) / number)] for i in range(number)]
 
 
-def _form(text: str, settings: CorpusSettings) -> str:
-    """Return a text as a corpus stores it; the settings of a corpus are a CorpusConfig."""
-    config = settings if isinstance(settings, CorpusConfig) else settings.complete()
+def _form(text: str, config: CorpusConfig) -> str:
+    """Return a text as a corpus stores it."""
     tokens = tokens_without([to_bytes(text)], config)
     return " ".join(tokens.words(np.arange(len(tokens.starts))))

@@ -22,7 +22,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from textsim_db.errors import DatabaseError, DocumentNotFound, TextsimError, lacks_right, shown
+from textsim_db.errors import DatabaseError, DocumentNotFound, TextsimError, lacks_right
+from textsim_db.results.shown_values import shown
 from textsim_db.review.cluster_pages import ClusterPages, OverviewPage, precision_page
 from textsim_db.review.judgement_pages import JudgementPages
 from textsim_db.review.pair_arrays import Pairs

@@ -13,9 +13,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from textsim_db.corpus import Corpus
-from textsim_db.errors import DocumentNotFound, JudgementExists, shown
+from textsim_db.errors import DocumentNotFound, JudgementExists
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.results import Judgement, Pair
+from textsim_db.results.shown_values import shown
 from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs, suspicious
 from textsim_db.review.rendering import Summary, begin_of, mark, render, summary
 from textsim_db.review.report_documents import JudgementFile

@@ -1,4 +1,4 @@
-"""Checks of single values that a user gives: each returns the value, or raises ConfigurationError."""
+"""Checks of single values that a user gives: each returns the value, or raises an error."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 import operator
 import re
 import struct
-from collections.abc import Generator, Iterable, Mapping, Set
+from collections.abc import Generator, Hashable, Iterable, Mapping, Set
 from datetime import timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-from textsim_db.errors import ConfigurationError
+from textsim_db.errors import ConfigurationError, MeasureError
 
 
 def is_number(value: object) -> bool:
@@ -147,6 +147,19 @@ def plain_items(values: Any) -> Any:
         if hasattr(values, method) and getattr(values, "ndim", 1) == 1:
             return getattr(values, method)()
     return values
+
+
+def items_of(a: Iterable[Hashable]) -> Iterable[Hashable]:
+    """Return the items of a sequence; raise MeasureError if it is not a sequence."""
+    if isinstance(a, str):
+        return a
+    dimensions = getattr(a, "ndim", 1)
+    if dimensions != 1:
+        raise MeasureError(f"an array has {dimensions} dimensions; expected 1")
+    if not isinstance(a, Iterable) or is_table(a):
+        raise MeasureError(f"expected a sequence of words, characters or integers, not {a!r:.100}")
+    items: Iterable[Hashable] = plain_items(a)
+    return items
 
 
 def several_items(values: Any, expected: str) -> Iterable[Any]:

@@ -11,7 +11,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from textsim_db.errors import ConfigurationError
-from textsim_db.results.numbers_as_text import count
+from textsim_db.results.shown_values import count
 from textsim_db.settings.check_values import as_float, check_count, is_number
 from textsim_db.settings.choose_bands import (
     MIN_ROWS,

@@ -93,6 +93,8 @@ def _rank_column(frame: DataFrame, rank: str | Column | None) -> Column:
 def _check_column(frame: DataFrame, option: str, name: str, types: tuple[Any, ...]) -> None:
     names = frame.columns
     there = [field for field in frame.schema.fields if field.name == name]
+    if there and frame.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
+        there = [field for field in frame.schema.fields if field.name.lower() == name.lower()]
     if len(there) != 1:
         count = f"{len(there)} columns" if there else "no column"
         shown = ", ".join(f'"{column}"' for column in names[:8]) + (", ..." if names[8:] else "")

@@ -63,7 +63,7 @@ def sketch_accepted(
     accepted: Accepted, config: CorpusConfig, outbox: Outbox
 ) -> Iterator[tuple[Sketches, Int64Array]]:
     """Yield the sketches of documents, with their places; refuse texts whose normal form is too long."""
-    parts = parts_of_scopes(accepted.scopes)
+    parts = None if accepted.scopes is None else parts_of_scopes(accepted.scopes)
     try:
         yield sketch(accepted.texts, config, parts=parts), np.arange(len(accepted.texts))
     except DocumentError:

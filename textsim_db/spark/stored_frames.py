@@ -23,9 +23,9 @@ from sqlalchemy import Engine
 
 from textsim_db.corpus.database import connect
 from textsim_db.db import stored_corpus
-from textsim_db.db.dictionary import Dictionaries
+from textsim_db.db.dictionary import dictionary_of
 from textsim_db.db.engine import database_errors, open_engine, read_rows
-from textsim_db.db.store import Store
+from textsim_db.db.store import KnownWords, Store
 from textsim_db.db.stored_corpus import StoredCorpus
 from textsim_db.errors import ConfigurationError, CorpusChanged, CorpusNotFound, suggest_settings
 from textsim_db.read.statements import HIGHEST_ID
@@ -84,19 +84,19 @@ class Target:
 
         Spark runs many tasks in one process. They share the cache of the dictionary.
         """
-        engine, dictionaries = _of_call(self.address, self.call)
+        engine, known_words = _of_call(self.address, self.call)
         try:
             with database_errors():
-                yield Store(engine, dictionaries, stored_corpus.load(engine, self.corpus))
+                yield Store(engine, known_words, stored_corpus.load(engine, self.corpus))
         finally:
             engine.dispose()
 
 
 # Another call opens another cache: the database of an address may have been created again meanwhile.
 @lru_cache(maxsize=1)
-def _of_call(address: str, call: str) -> tuple[Engine, Dictionaries]:
+def _of_call(address: str, call: str) -> tuple[Engine, KnownWords]:
     engine = open_engine(address, SPARK_APPLICATION_NAME)
-    return engine, Dictionaries(engine)
+    return engine, KnownWords(engine)
 
 
 PAGE = 1000
@@ -142,7 +142,7 @@ def _pages(store: Store, after: int, last: int) -> RecordBatches:
 
 def _batch(store: Store, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     _, keys, languages, scopes, counts, word_ids, waiting = zip(*rows, strict=True)
-    forms = normal_forms(word_ids, waiting, store.dictionary)
+    forms = normal_forms(word_ids, waiting, dictionary_of(store))
     return record_batch((keys, languages, scopes, counts, forms), _DOCUMENTS)
 
 
@@ -238,10 +238,10 @@ def write(
         config.check_scope(corpus, scope is not None)
         check_keys(documents.dropna(subset=["key"]), key)
         stored = existing or stored_corpus.create(database.engine, corpus, config)
-        store = Store(database.engine, Dictionaries(database.engine), stored)
+        store = Store(database.engine, KnownWords(database.engine), stored)
         learned, _ = learn_from_load(store, _first_documents(store, documents))
         if learned is not None:
-            store = Store(store.engine, store.dictionaries, learned)
+            store = Store(store.engine, store.known_words, learned)
         with DeferredIndex(store) as index:
             index.expect(BULK_DOCUMENTS)
             task = task_of(Target(database.url, corpus), is_first=index.is_dropped)

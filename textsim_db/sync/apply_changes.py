@@ -23,6 +23,7 @@ import numpy as np
 from psycopg import errors as pg
 
 from textsim_db.db.binary_format import Parameter, array
+from textsim_db.db.dictionary import dictionary_of
 from textsim_db.db.engine import Connection, transaction, wait_at_most
 from textsim_db.db.retries import PASSING, Attempts
 from textsim_db.db.statements import QUEUE_OF_WRITERS
@@ -167,7 +168,7 @@ def _resolve_words(piece: Piece) -> ApplyStep:
         statement = store.corpus.statement(statements.WAITING_FORMS)
         rows = connection.execute(statement, [piece.keys]).fetchall()
     tokens = tokens_of([form.encode() for _, _, form in rows])
-    all_word_ids = store.dictionary.ensure(tokens)
+    all_word_ids = dictionary_of(store).ensure(tokens)
     languages = [None] * len(rows) if store.corpus.config.language is None else identify(tokens)
     for (key, id_, form), (start, end), language in zip(
         rows, pairwise(tokens.word_offsets.tolist()), languages, strict=True

@@ -10,24 +10,29 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import psycopg
+
 from textsim_db.base.run_ahead import BATCH_DOCUMENTS
 from textsim_db.db import stored_corpus
-from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.engine import Connection, read_rows, transaction
 from textsim_db.db.retries import OUTDATED, Attempts
 from textsim_db.db.schema import check_installed
 from textsim_db.db.statements import CORPUS_IDS
-from textsim_db.db.store import Store
-from textsim_db.errors import ConfigurationError, RecipeError
+from textsim_db.db.store import KnownWords, Store
+from textsim_db.errors import ConfigurationError, RecipeError, TextsimError
+from textsim_db.settings.corpus_settings import learns_common
+from textsim_db.sketch.learned_shingles import SAMPLE_DOCUMENTS
 from textsim_db.sync import read_source, statements
 from textsim_db.sync.pending_log import Claims, LogEntry, set_aside
 from textsim_db.sync.pieces import Piece, cut_keys, next_page, words_of
 from textsim_db.sync.read_source import StoredSource
 from textsim_db.sync.step_faults import StepFaults, Subject
 from textsim_db.text import languages
+from textsim_db.write.learn_from_sample import learn_from_load
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -44,12 +49,12 @@ class WorkerSources:
     def __init__(
         self,
         engine: Engine,
-        dictionaries: Dictionaries,
+        known_words: KnownWords,
         only_source: int | None,
         faults: StepFaults,
     ) -> None:
         self._engine = engine
-        self._dictionaries = dictionaries
+        self._known_words = known_words
         self._only_source = only_source
         self._stores: dict[int, Store | None] = {}
         self._problems: dict[int, set[str]] = {}
@@ -121,7 +126,7 @@ class WorkerSources:
                 except ConfigurationError as error:
                     raise RecipeError(f'corpus "{corpus.name}": {error}') from error
             self._stores[corpus_id] = (
-                None if corpus is None else Store(self._engine, self._dictionaries, corpus)
+                None if corpus is None else Store(self._engine, self._known_words, corpus)
             )
         return self._stores[corpus_id]
 
@@ -197,6 +202,11 @@ class ClaimedPieces:
         self._claims.renew([id_ for each in self._sweeps for id_ in each.entries])
         try:
             if sweep.pieces is None:
+                if _learn(sweep.store, sweep.source):
+                    self._sweeps.remove(sweep)
+                    self._claims.release(sweep.entries, uncounted_tries=1)
+                    self._sources.expire()
+                    return
                 names = {"table": sweep.source.name, "corpus": sweep.store.corpus.name}
                 log.info("comparing table %s with corpus %s", *names.values(), extra=names)
                 sweep.pieces = sweep_table(sweep.store, sweep.source)
@@ -274,6 +284,26 @@ def sweep_table(store: Store, source: StoredSource) -> Iterator[Piece]:
         if absent:
             yield Piece(store, absent, source)
         after = keys[-1]
+
+
+def _learn(store: Store, source: StoredSource) -> bool:
+    """Let an empty corpus learn its common shingles from a table; return whether another took its place.
+
+    A corpus that cannot learn finds the same.
+    """
+    if not learns_common(store.corpus.config) or store.corpus.config.is_unique:
+        return False
+    try:
+        with closing(read_source.first_rows(store.engine, source, SAMPLE_DOCUMENTS)) as rows:
+            return learn_from_load(store, rows)[0] is not None
+    except (psycopg.Error, TextsimError) as error:
+        log.warning(
+            "corpus %s has not learned its common shingles, which a rebuild learns: %s",
+            store.corpus.name,
+            error,
+            extra={"corpus": store.corpus.name},
+        )
+        return False
 
 
 def document_keys(store: Store, source: StoredSource) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, LiteralString, NamedTuple
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+_TEXTS_AT_ONCE = 1000
 READING_PATIENCE = "2s"
 """How long a worker waits for a table that is being altered, before it indexes other tables."""
 
@@ -201,6 +202,19 @@ def read_page(
     return rows.fetchall()
 
 
+def first_rows(
+    engine: Engine, source: StoredSource, most: int
+) -> Generator[tuple[str, str, str | None], None, None]:
+    """Yield the keys, texts and scopes of the first rows of a table, in short transactions."""
+    with reading(engine, source) as connection:
+        page = read_page(connection, source, None, most)
+    for start in range(0, len(page), _TEXTS_AT_ONCE):
+        keys = [key for key, _ in page[start : start + _TEXTS_AT_ONCE]]
+        with reading(engine, source) as connection:
+            rows = read_rows(connection, source, keys)
+        yield from ((key, row.text, row.scope) for key, row in rows.items() if row.fault is None)
+
+
 def absent_keys(connection: Connection, source: StoredSource, keys: Sequence[str]) -> list[str]:
     """Return the keys that have no row with a text that has not expired."""
     rows = connection.execute(source.statement(statements.ABSENT_KEYS), [list(keys)]).fetchall()
@@ -225,7 +239,10 @@ def original_text(store: Store, key: str) -> str:
     traits = stored_documents.traits(store, [key])
     texts = original_texts(store, {key: each.source_id for key, each in traits.items()})
     if key not in texts:
-        raise DocumentNotFound(f'no attached table of corpus "{store.corpus.name}" has "{key}"')
+        raise DocumentNotFound(
+            f'no attached table of corpus "{store.corpus.name}" has "{key}", or row security hides rows '
+            "of the table from this role; pass the text"
+        )
     return texts[key]
 
 

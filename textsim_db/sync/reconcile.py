@@ -6,17 +6,13 @@ import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 
-import psycopg
-
 from textsim_db.base.run_ahead import ahead
 from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.retries import Attempts
 from textsim_db.db.store import Store
-from textsim_db.errors import ConfigurationError, TextsimError
+from textsim_db.errors import ConfigurationError
 from textsim_db.read import check_corpus
 from textsim_db.results import ChangeReport, Drift
-from textsim_db.settings.corpus_settings import learns_common
-from textsim_db.sketch.learned_shingles import SAMPLE_DOCUMENTS
 from textsim_db.sync import pending_log, read_source, sources, statements, upkeep
 from textsim_db.sync.apply_changes import apply_piece, compare_rows, resolve_piece, waiting_pieces
 from textsim_db.sync.cut_pieces import document_keys, sweep_table
@@ -26,12 +22,9 @@ from textsim_db.sync.sources import SourceNames
 from textsim_db.sync.step_faults import StepFaults
 from textsim_db.sync.worker import Worker
 from textsim_db.sync.worker_state import WorkerSettings, WorkReport
-from textsim_db.write.learn_from_sample import learn_from_load
 from textsim_db.write.prepare_batches import ADDED, EXTENDED, REPLACED
 
 log = logging.getLogger(__name__)
-
-_TEXTS_AT_ONCE = 1000
 
 
 def attach_and_index(
@@ -42,11 +35,9 @@ def attach_and_index(
 ) -> ChangeReport:
     """Attach a table and index its rows with a worker for this table only; see Corpus.attach."""
     source_id = sources.attach(store, names, rules)
-    if learns_common(store.corpus.config) and not store.corpus.config.is_unique:
-        _learn(store, source_id)
     report = None if progress is None else _WrittenRows(progress).report
     worker = Worker(
-        store.engine, store.dictionaries, WorkerSettings(report=report, only_source=source_id)
+        store.engine, store.known_words, WorkerSettings(report=report, only_source=source_id)
     )
     try:
         changes = worker.run(until_idle=True)
@@ -63,34 +54,6 @@ def attach_and_index(
         added, without_words = sources.count_documents(store, source_id)
         return ChangeReport(added=added, without_words=without_words)
     return changes
-
-
-def _learn(store: Store, source_id: int) -> None:
-    """Let an empty corpus learn from the rows of a source; a corpus that cannot finds the same."""
-    try:
-        with closing(_rows(store, source_id)) as rows:
-            learn_from_load(store, rows)
-    except (psycopg.Error, TextsimError) as error:
-        log.warning(
-            "corpus %s has not learned its common shingles, which a rebuild learns: %s",
-            store.corpus.name,
-            error,
-            extra={"corpus": store.corpus.name},
-        )
-
-
-def _rows(store: Store, source_id: int) -> Generator[tuple[str, str, str | None], None, None]:
-    """Yield the keys, texts and scopes of the first rows of a source, in short transactions."""
-    (source,) = read_source.sources(store.engine, id_=source_id)
-    if source.fault is not None:
-        return
-    with read_source.reading(store.engine, source) as connection:
-        page = read_source.read_page(connection, source, None, SAMPLE_DOCUMENTS)
-    for start in range(0, len(page), _TEXTS_AT_ONCE):
-        keys = [key for key, _ in page[start : start + _TEXTS_AT_ONCE]]
-        with read_source.reading(store.engine, source) as connection:
-            rows = read_source.read_rows(connection, source, keys)
-        yield from ((key, row.text, row.scope) for key, row in rows.items() if row.fault is None)
 
 
 class _WrittenRows:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from psycopg import errors as pg
 
 from textsim_db.db import stored_corpus
-from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.engine import configuration_errors, read_rows, transaction
 from textsim_db.db.retries import Attempts
-from textsim_db.db.store import Store
+from textsim_db.db.store import KnownWords, Store
 from textsim_db.errors import CorpusNotFound
 from textsim_db.files.arrow_frames import ResultColumns, columns_of
 from textsim_db.results import ClusterEvent, Member
@@ -112,10 +111,10 @@ def _fetched(
 class OutdatedClusters:
     """The tracked corpora whose documents have changed, and whose clusters this role may write."""
 
-    def __init__(self, engine: Engine, dictionaries: Dictionaries, faults: StepFaults) -> None:
+    def __init__(self, engine: Engine, known_words: KnownWords, faults: StepFaults) -> None:
         self._engine = engine
         self._faults = faults
-        self._dictionaries = dictionaries
+        self._known_words = known_words
         self._due_at = float("-inf")
         self._events_due_at = float("-inf")
 
@@ -161,7 +160,7 @@ class OutdatedClusters:
 
         if waiting < build_clusters.LEAST_DOCUMENTS:
             return 0
-        store = Store(self._engine, self._dictionaries, stored_corpus.load(self._engine, name))
+        store = Store(self._engine, self._known_words, stored_corpus.load(self._engine, name))
         return build_clusters.build(store, waits=False)
 
 

@@ -30,10 +30,9 @@ from psycopg import errors as pg
 
 from textsim_db.base.run_ahead import ahead
 from textsim_db.db.cancellation import LentConnections
-from textsim_db.db.dictionary import Dictionaries
 from textsim_db.db.engine import database_errors, is_lost, is_trouble, read_rows
 from textsim_db.db.retries import MAX_TRIES, OUTDATED, Attempts, is_timeout, pause_seconds
-from textsim_db.db.store import Store
+from textsim_db.db.store import KnownWords, Store
 from textsim_db.errors import DatabaseError, DatabaseUnavailable
 from textsim_db.results import ChangeReport
 from textsim_db.sync import worker_state
@@ -74,10 +73,10 @@ class Worker:
     """
 
     def __init__(
-        self, engine: Engine, dictionaries: Dictionaries, settings: WorkerSettings | None = None
+        self, engine: Engine, known_words: KnownWords, settings: WorkerSettings | None = None
     ) -> None:
         self._engine = engine
-        self._dictionaries = dictionaries
+        self._known_words = known_words
         self._settings = settings or WorkerSettings()
         self._claims = Claims(engine, self._settings)
         self._faults = StepFaults(engine)
@@ -85,11 +84,9 @@ class Worker:
         # The caller of attach() waits for the rows of one table only.
         self._is_for_all = self._settings.only_source is None
         self._expired = ExpiredDocuments(engine, self._faults, self._settings.expire_after)
-        self._outdated = OutdatedClusters(engine, dictionaries, self._faults)
+        self._outdated = OutdatedClusters(engine, known_words, self._faults)
         self._replaced = ReplacedCorpora(engine, self._faults)
-        self._sources = WorkerSources(
-            engine, dictionaries, self._settings.only_source, self._faults
-        )
+        self._sources = WorkerSources(engine, known_words, self._settings.only_source, self._faults)
         self.left_to_others: list[str] = []
         """The tables whose changes other workers had claimed when run(until_idle=True) ended."""
         self._stop = Stop()

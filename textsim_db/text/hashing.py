@@ -173,9 +173,9 @@ def part_of_scope(scope: str) -> int:
     return int.from_bytes(hashlib.sha256(scope.encode()).digest()[:8], "big", signed=True)
 
 
-def parts_of_scopes(scopes: Sequence[str] | None) -> Int64Array | None:
-    """Return the parts of documents: (documents,); None if the documents have no scopes."""
-    return None if scopes is None else np.array([part_of_scope(each) for each in scopes], np.int64)
+def parts_of_scopes(scopes: Sequence[str]) -> Int64Array:
+    """Return the parts of documents: (documents,)."""
+    return np.array([part_of_scope(each) for each in scopes], np.int64)
 
 
 SPREAD = 0x61C886 << 40 | secrets.randbits(40) | 1

@@ -13,7 +13,8 @@ from numbers import Integral, Real
 from typing import TypeAlias
 from uuid import UUID
 
-from textsim_db.errors import DocumentError, Misfit, shown
+from textsim_db.errors import DocumentError, Misfit
+from textsim_db.results.shown_values import shown
 
 MAX_BYTES = 128 * 1024 * 1024
 """Bytes of the longest document in UTF-8: its word ids must fit in one PostgreSQL value."""

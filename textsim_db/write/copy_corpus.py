@@ -12,6 +12,7 @@ from textsim_db.base.numba_compiler import BoolArray, Int32Array, Int64Array
 from textsim_db.base.run_ahead import BATCH_DOCUMENTS, ahead
 from textsim_db.db.binary_format import array, load_int8_array
 from textsim_db.db.connections import Cursor
+from textsim_db.db.dictionary import StoredDictionary, dictionary_of
 from textsim_db.db.engine import autocommit, transaction
 from textsim_db.db.store import Store
 from textsim_db.db.stored_corpus import StoredCorpus
@@ -131,8 +132,8 @@ class CorpusCopier:
         # The old corpus has left out the boilerplate that it knows.
         self._learned = self.new.config.boilerplate_values and not old.config.boilerplate_values
         self._engine = store.engine
-        self._old_dictionary = store.dictionaries.of(old.id)
-        self._dictionary = store.dictionary
+        self._old_dictionary = StoredDictionary(store.known_words, old.id)
+        self._dictionary = dictionary_of(store)
         self.changed_keys: set[str] | None = None
         """The keys of the documents that are copied from now on, if the caller sets an empty set."""
         empty = np.empty(0, np.int32)
@@ -206,7 +207,8 @@ class CorpusCopier:
                 row if row.normal_form is None else row._replace(normal_form=form or None)
                 for row, form in zip(rows, tokens.forms(), strict=True)
             ]
-        sketches = sketch_tokens(tokens, self.new.config, parts_of_scopes(scopes))
+        parts = None if scopes is None else parts_of_scopes(scopes)
+        sketches = sketch_tokens(tokens, self.new.config, parts)
         languages = None
         if self.new.config.language is not None:
             languages = [row.language or "" for row in rows]

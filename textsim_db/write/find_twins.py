@@ -31,6 +31,7 @@ from textsim_db.compare.packed_pairs import pack
 from textsim_db.compare.pair_values import Rows, concatenated, jaccard_pairs
 from textsim_db.db.binary_format import array
 from textsim_db.db.connections import Cursor
+from textsim_db.db.dictionary import dictionary_of
 from textsim_db.db.store import Store
 from textsim_db.read.find_candidates import CandidateRows, LookUp, look_up_of, read_candidates
 from textsim_db.read.statements import DIFFERENT_TEXTS
@@ -124,7 +125,7 @@ class _BatchComparison:
         self._batch = batch
         self._places = places
         self._different = different
-        self._vocabulary = WordNumbers(store.dictionary)
+        self._vocabulary = WordNumbers(dictionary_of(store))
         self._rows = rows_of_tokens(
             sketches.tokens, sketches.shingle_counts, self._vocabulary, config.shingle, True
         )

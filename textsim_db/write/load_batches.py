@@ -31,6 +31,7 @@ import psycopg
 
 from textsim_db.base.numba_compiler import BoolArray, HashArray, kernel
 from textsim_db.base.run_ahead import ahead, in_batches
+from textsim_db.db.dictionary import dictionary_of
 from textsim_db.db.engine import transaction
 from textsim_db.db.retries import WriterAttempts
 from textsim_db.db.store import Store
@@ -232,7 +233,7 @@ def with_word_ids(batch: Batch, store: Store) -> Batch:
 
     A corpus of characters has no dictionary.
     """
-    word_ids = store.dictionary.ensure(batch.sketches.tokens)
+    word_ids = dictionary_of(store).ensure(batch.sketches.tokens)
     if word_ids is None:
         return batch
     hidden = np.flatnonzero(word_ids == 0)

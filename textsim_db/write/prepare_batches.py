@@ -212,7 +212,8 @@ def _sketch(
     repeated_keys: list[str],
 ) -> Batch:
     tokens, languages = tokens_and_languages(tokenize_joined(texts), config)
-    sketches = sketch_tokens(tokens, config, parts_of_scopes(scopes))
+    parts = None if scopes is None else parts_of_scopes(scopes)
+    sketches = sketch_tokens(tokens, config, parts)
     return Batch(keys, texts, sketches, refused, repeated_keys, languages, scopes)
 
 
@@ -269,17 +270,9 @@ def without_words(batch: Batch, hidden: npt.NDArray[np.int64], config: CorpusCon
     ]
     kept = [i for i in range(len(batch.keys)) if i not in hidden_words]
     texts = concatenate([batch.texts.of(i) for i in kept])
-    kept_tokens, languages = tokens_and_languages(tokenize_joined(texts), config)
+    keys = [batch.keys[i] for i in kept]
     scopes = batch.scopes and [batch.scopes[i] for i in kept]
-    return replace(
-        batch,
-        keys=[batch.keys[i] for i in kept],
-        texts=texts,
-        sketches=sketch_tokens(kept_tokens, config, parts_of_scopes(scopes)),
-        refused=batch.refused + refused,
-        languages=languages,
-        scopes=scopes,
-    )
+    return _sketch(keys, texts, scopes, config, batch.refused + refused, batch.repeated_keys)
 
 
 def _accept(item: Any, is_scoped: bool) -> tuple[str, tuple[bytes, str | None]]:

@@ -48,10 +48,10 @@ from textsim_db.errors import (
     CorpusChanged,
     CorpusNotFound,
     TextsimError,
-    shown,
 )
 from textsim_db.read.integrity_statements import TRACKED
 from textsim_db.read.list_pairs import Exceptions, twins
+from textsim_db.results.shown_values import shown
 from textsim_db.settings.corpus_settings import CorpusConfig
 from textsim_db.write import statements
 from textsim_db.write.copy_corpus import CorpusCopier
@@ -247,10 +247,11 @@ def drop_replaced(engine: Engine, old: StoredCorpus) -> None:
     except CorpusNotFound:
         pass  # another session has dropped it
     except TextsimError as error:
+        is_read = isinstance(error.__cause__, pg.LockNotAvailable)
         log.warning(
-            "corpus %s was rebuilt; a worker or the next rebuild drops the replaced corpus, because: %s",
+            "corpus %s was rebuilt; a worker or the next rebuild drops the replaced corpus, because %s",
             old.name,
-            error,
+            "a transaction reads it" if is_read else error,
             extra={"corpus": old.name},
         )
 

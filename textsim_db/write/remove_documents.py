@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, LiteralString
 from psycopg import errors as pg
 
 from textsim_db.base.run_ahead import BATCH_DOCUMENTS, cut
-from textsim_db.db.connections import Cursor
+from textsim_db.db.connections import Connection, Cursor
 from textsim_db.db.engine import autocommit, configuration_errors, read_rows, transaction
 from textsim_db.db.retries import Attempts, WriterAttempts
 from textsim_db.db.store import Store
@@ -100,26 +100,36 @@ def forget(
         for attempt in Attempts():
             with attempt, transaction(store.engine) as connection:
                 row = connection.execute(statements.FORGET, parameters).fetchone()
-                assert row is not None
-                report = ForgetReport(*row)
+                attempt.results.append(row)
+                # If an earlier attempt was committed, this one found nothing more.
+                report = ForgetReport(*map(max, zip(*attempt.results, strict=True)))
     return report
 
 
 def reject(store: Store, key: str, reason: str) -> str:
     """Reject the text of a document, and return the key that it has from then on."""
-    row = None
+    new_key: str | None = None
     # Of a unique corpus, this error says that it was rebuilt meanwhile.
     refusals = () if store.corpus.config.is_unique else (pg.ObjectNotInPrerequisiteState,)
     try:
         with configuration_errors(*refusals):
             for attempt in Attempts():
                 with attempt, transaction(store.engine) as connection:
-                    values = [store.corpus.name, key, reason]
-                    row = connection.execute(statements.REJECT, values).fetchone()
+                    if new_key is None or not _is_rejected(connection, store, new_key):
+                        values = [store.corpus.name, key, reason]
+                        row = connection.execute(statements.REJECT, values).fetchone()
+                        assert row is not None
+                        new_key = str(row[0])
     except pg.NoDataFound as error:
         raise DocumentNotFound(error.diag.message_primary or str(error)) from error
-    assert row is not None
-    return str(row[0])
+    assert new_key is not None
+    return new_key
+
+
+def _is_rejected(connection: Connection, store: Store, new_key: str) -> bool:
+    """Return whether an earlier attempt, which lost its connection, was committed."""
+    row = connection.execute(statements.REJECTION, [store.corpus.name, new_key]).fetchone()
+    return row is not None and row[0] is not None
 
 
 def rejected(store: Store, scope: str | None) -> list[Rejected]:

@@ -117,6 +117,7 @@ UPDATE {document} d SET rejected = r.reason FROM unnest(%s::text[], %s::text[]) 
 WHERE d.key = r.key
 """
 REJECT: Final[LiteralString] = "SELECT textsim.reject(%s, %s, %s)"
+REJECTION: Final[LiteralString] = "SELECT textsim._rejection(textsim._corpus(%s), %s)"
 REJECTED: Final[LiteralString] = "SELECT r.key, r.reason, r.scope FROM textsim.rejected(%s, %s) r"
 SET_CLUSTER_SIZES: Final[LiteralString] = """
 WITH counted AS MATERIALIZED (

@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, aliased, mapped_column
 
 import textsim_db as ts
+from tests.support.catalog import ARGUMENTS
 from tests.support.connections import Connection
 from textsim_db import sql
 
@@ -175,15 +176,14 @@ def test_results_of_a_subquery_without_copies(db: ts.Database) -> None:
 
 def test_names_defaults_and_types_are_those_of_the_catalog(connection: Connection) -> None:
     for name in set(sql.__all__) - {"has_key", "key_of"}:
-        names, count, defaults, types = connection.execute(
-            "SELECT proargnames, pronargs, ARRAY(SELECT pg_get_function_arg_default(oid, i) "
-            "FROM generate_series(1, pronargs) i), "
-            "ARRAY(SELECT format_type(t, NULL) FROM unnest(proallargtypes) t) FROM pg_proc "
-            "WHERE pronamespace = 'textsim'::regnamespace AND proname = %s",
-            [name],
-        ).fetchone() or ([], 0, [], [])
+        query = (
+            f"SELECT a.* FROM pg_proc p CROSS JOIN LATERAL {ARGUMENTS} a "
+            "WHERE p.pronamespace = 'textsim'::regnamespace AND p.proname = %s"
+        )
+        rows = connection.execute(query.encode(), [name]).fetchall()
+        arguments, defaults, columns, types = rows[0]
         parameters = inspect.signature(getattr(sql, name)).parameters
-        assert [*parameters] == names[:count], name
+        assert [*parameters] == arguments, name
         for parameter, default in zip(parameters.values(), defaults, strict=True):
             if default is None:
                 assert parameter.default is inspect.Parameter.empty
@@ -195,10 +195,10 @@ def test_names_defaults_and_types_are_those_of_the_catalog(connection: Connectio
             for p in [*parameters.values()][1:]
             if p.default is inspect.Parameter.empty
         })  # fmt: skip
-        assert [column.name for column in table.c] == names[count:], name
+        assert [column.name for column in table.c] == columns, name
         dialect = sa.create_engine("postgresql+psycopg://").dialect
         compiled = [column.type.compile(dialect).lower() for column in table.c]
-        assert compiled == types[count:], name
+        assert compiled == types, name
 
 
 def test_a_key_of_several_columns_finds_its_row(db: ts.Database) -> None:

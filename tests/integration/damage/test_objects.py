@@ -149,7 +149,6 @@ CHANGES = {
         "ALTER TABLE textsim.document_1 SET UNLOGGED",
         "ALTER TABLE textsim.document_1 ENABLE ROW LEVEL SECURITY",
     ],
-    "column textsim.document_1.key": ["ALTER TABLE textsim.document_1 ALTER key DROP NOT NULL"],
 }
 
 
@@ -163,3 +162,13 @@ def test_the_way_out_mends_a_corpus(
     for part in statement.split("; "):
         damage(database_url, part)
     mend(textsim, database_url, place)
+
+
+def test_a_restore_without_privileges_is_mended_without_attaching(
+    textsim: Textsim, database_url: str
+) -> None:
+    for number in (1, 2):
+        damage(database_url, f"GRANT EXECUTE ON FUNCTION textsim._changes_{number}() TO PUBLIC")
+    assert [each.remedy for each in check(textsim)] == [
+        f"REVOKE ALL ON FUNCTION textsim._changes_{number}() FROM PUBLIC" for number in (1, 2)
+    ]

@@ -66,5 +66,5 @@ def test_a_worker_leaves_no_cycles(
 def test_deduplication_leaves_no_cycles(db: ts.Database) -> None:
     documents = [Document(text) for _, text in DOCUMENTS]
     first = Preference.parse("first")
-    rule = Rule(first, CorpusSettings("word:2", num_hashes=16))
+    rule = Rule(first, CorpusSettings("word:2", num_hashes=16).complete())
     assert_no_cycles(lambda: deduplicate(documents, rule))

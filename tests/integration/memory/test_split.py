@@ -130,6 +130,13 @@ def test_files(textsim: Textsim, kind: str) -> None:
             assert ids_of(path) == [*map(str, numbers)], path
 
 
+def test_a_class_that_has_no_hash_is_refused() -> None:
+    with pytest.raises(
+        ts.ConfigurationError, match=r"stratify returns \['a'\] for the key 0; expected"
+    ):
+        ts.split(["one", "two"], SHARES, stratify=lambda key: ["a"])  # type: ignore[arg-type,return-value]
+
+
 def test_wrong_options(textsim: Textsim) -> None:
     Path("in.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n{"text": 3}\n')
     for arguments, message in (

@@ -25,6 +25,7 @@ from textsim_db.dedupe.against_corpora import JudgedKeys
 from textsim_db.dedupe.removals import Document, Rule, deduplicate
 from textsim_db.results import Cluster
 from textsim_db.settings.named_values import Linkage
+from textsim_db.text.stop_words import with_lists
 
 WORDS = [
     f"{a}{b}" for a in ("rain", "sun", "sea", "ночь", "जल", "日") for b in ("", "a", "b", "c", "d")
@@ -138,7 +139,7 @@ def test_what_is_removed_is_what_a_corpus_removes(
         )
         for place, text in enumerate(texts)
     ]
-    rule = Rule(Preference.parse(keep), settings, linkage)
+    rule = Rule(Preference.parse(keep), with_lists(settings).complete(), linkage)
     judgements = judged(rng, len(texts), texts) if is_judged else []
     if scopes:
         # A corpus refuses judgements of documents of two scopes.
@@ -182,7 +183,7 @@ def test_what_passes_the_memory_lies_in_files(
     """The result is the same, and a file that cannot grow is an error."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     documents = [Document(text) for text in texts_of(rng)] * 20
-    rule = Rule(Preference.parse("first"), ts.CorpusSettings())
+    rule = Rule(Preference.parse("first"), ts.CorpusSettings().complete())
     expected = deduplicate(documents, rule)
     for memory in (0, 200_000):
         assert deduplicate(documents, rule, memory=memory) == expected
@@ -198,7 +199,7 @@ def test_what_passes_the_memory_lies_in_files(
 
 def test_judgements_that_contradict_the_scopes_are_refused() -> None:
     documents = [Document("one two three", scope=scope, key=scope) for scope in "ab"]
-    rule = Rule(Preference.parse("first"), ts.CorpusSettings(scoped=True))
+    rule = Rule(Preference.parse("first"), ts.CorpusSettings(scoped=True).complete())
     for a, b, message in (("a", "b", "different scopes"), ("a", "a", "same record twice")):
         pair = JudgedKeys(a, b, "same", "line 7")
         with pytest.raises(ts.ConfigurationError, match=f"line 7: .*{message}"):

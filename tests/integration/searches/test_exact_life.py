@@ -86,8 +86,9 @@ def test_documents_are_added_replaced_and_removed(
 
 
 @pytest.mark.parametrize("mode", sample(MODES[::-1], 2))
+@pytest.mark.parametrize("is_sql", [False, True])
 def test_an_empty_corpus_learns_from_the_first_attached_table(
-    db: ts.Database, connection: Connection, mode: ModeName
+    db: ts.Database, connection: Connection, mode: ModeName, is_sql: bool
 ) -> None:
     corpus = exact_corpus(db)
     connection.execute("CREATE TABLE few (id text PRIMARY KEY, body text)")
@@ -100,7 +101,12 @@ def test_an_empty_corpus_learns_from_the_first_attached_table(
     connection.execute("CREATE TABLE t (id text PRIMARY KEY, body text)")
     with connection.cursor() as cursor:
         cursor.executemany("INSERT INTO t VALUES (%s, %s)", list(texts.items()))
-    assert corpus.attach("t", "id", "body", mode).added == len(texts)
+    if is_sql:
+        connection.execute("SELECT textsim.attach('c', 't', 'id', 'body', %s)", [mode])
+        assert db.worker().run(until_idle=True).added == len(texts)
+    else:
+        assert corpus.attach("t", "id", "body", mode).added == len(texts)
+    corpus = db.corpus("c")
     assert corpus.config.common is not None
     learned = corpus.config.common
     connection.execute(

@@ -18,6 +18,7 @@ from benchmarks.generate import documents
 from tests.support.commands import Textsim
 from tests.support.connections import Connection
 from tests.support.expiry import table_of
+from tests.support.proxy import Proxy, cut_commit
 from tests.support.readers import NO_READERS, draws, functions, python_rows, sql_rows
 from tests.support.unique_ways import BATCHES, CALLS
 from tests.support.waiting import CLIENT_WAITS_FOR_A_LOCK, wait_until
@@ -216,6 +217,19 @@ def test_a_rejection_is_repeated_after_a_conflict(
     thread.join()
     assert keys == ["rejected: 1"]
     assert (posts.rejected(), posts.check()) == ([Rejected("rejected: 1", "spam", None)], [])
+
+
+@pytest.mark.parametrize("when", ["after", "before"])
+def test_a_rejection_is_repeated_after_a_lost_commit(
+    posts: ts.Corpus, proxy: Proxy, when: str
+) -> None:
+    posts.add("1", OTHER, scope_of(posts))
+    with ts.connect(proxy.url) as proxied_db:
+        corpus = proxied_db.corpus("posts")
+        proxy.cut = cut_commit(1, when)
+        assert corpus.reject("1", "an offer") == "rejected 2: 1"
+    assert proxy.cuts == 1
+    assert [each.reason for each in posts.rejected()] == ["an offer", "spam"]
 
 
 def test_the_commands(textsim: Textsim, db: ts.Database) -> None:
