@@ -40,7 +40,7 @@ def test_a_corpus_is_created_and_dropped_with_its_functions(
     assert connection.execute(objects).fetchall() == []
     db.create_corpus("python")
     connection.execute("SELECT textsim.create_corpus('sql')")
-    actions = ("candidates", "mates", "normal_form_of", "word_numbers", "write")
+    actions = ("candidates", "distinct", "mates", "normal_form_of", "word_numbers", "write")
     expected = [f"textsim._{action}_{i}" for action in actions for i in (1, 2)]
     assert names(connection) == expected
     assert connection.execute(objects).fetchall() == [
