@@ -102,20 +102,24 @@ END $$;
 -- In these statements OFFSET 0 makes the planner look up each key. Otherwise it may read a whole partitioned table,
 -- because it does not see that a key leads to one partition.
 
--- The texts, scopes, expiries and faults of a table for these keys; NULL for a key without a row.
+-- A statement: the texts, scopes, expiries and faults of a table for the keys $1; NULL for a key without a row.
+CREATE OR REPLACE FUNCTION textsim._rows_statement(source textsim.source) RETURNS text
+LANGUAGE sql STABLE STRICT PARALLEL SAFE
+RETURN format($query$
+    SELECT q.key, r.*
+    FROM unnest($1) q (key) LEFT JOIN LATERAL (
+        SELECT t.%3$I::text AS body, %5$s AS scope, %6$s AS expires_at, %8$s AS fault
+        FROM %1$s t WHERE %4$s AND %2$s = q.key AND %7$s OFFSET 0
+    ) r ON true
+    $query$, source.relation, textsim._key_of(source, 't'), source.text_column,
+    textsim._has_key(source, 't', 'q.key'), textsim._scope_of(source, 't'),
+    textsim._expiry_of(source, 't'), textsim._has_document(source, 't'), textsim._row_fault(source, 't'));
+
 CREATE OR REPLACE FUNCTION textsim._rows_of(source textsim.source, keys text[])
 RETURNS TABLE (key text, body text, scope text, expires_at timestamptz, fault text)
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
-    RETURN QUERY EXECUTE format($query$
-        SELECT q.key, r.*
-        FROM unnest($1) q (key) LEFT JOIN LATERAL (
-            SELECT t.%3$I::text, %5$s, %6$s, %8$s FROM %1$s t WHERE %4$s AND %2$s = q.key AND %7$s OFFSET 0
-        ) r ON true
-        $query$, source.relation, textsim._key_of(source, 't'), source.text_column,
-        textsim._has_key(source, 't', 'q.key'), textsim._scope_of(source, 't'),
-        textsim._expiry_of(source, 't'), textsim._has_document(source, 't'), textsim._row_fault(source, 't'))
-    USING keys;
+    RETURN QUERY EXECUTE textsim._rows_statement(source) USING keys;
 END $$;
 
 -- The keys of those documents that do not equal their rows; all of them if a row or a document cannot be compared.

@@ -338,3 +338,20 @@ def test_more_workers_are_no_remedy_for_a_fault(textsim: Textsim, connection: Co
     connection.execute("UPDATE textsim.pending SET created_at = now() - interval '5 minutes'")
     connection.execute("UPDATE textsim.pending SET lease_until = now() + interval '1 minute'")
     assert "start more" not in textsim("status", status=1).stderr
+
+
+def test_a_merge_shows_what_it_would_take(textsim: Textsim, connection: Connection) -> None:
+    connection.execute("INSERT INTO article SELECT n, 'Thanks!' FROM generate_series(1, 4) n")
+    connection.execute("INSERT INTO article VALUES ('c', 'one two three four')")
+    textsim("corpus", "create", "news", "--recall", "1")
+    textsim("attach", "news", "article", "--key", "id")
+    told = textsim("merge", "news", status=2).stderr.splitlines()
+    assert told[:3] == [
+        "4 rows would be merged; of these texts most:",
+        "        3  Thanks!",
+        "        1  one two three four",
+    ]
+    assert "give --yes to confirm" in told[3]
+    assert connection.execute("SELECT count(*) FROM article").fetchone() == (7,)
+    assert "would be merged" not in textsim("merge", "news", "--yes").stderr
+    assert connection.execute("SELECT count(*) FROM article").fetchone() == (3,)

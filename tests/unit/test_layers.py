@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 IMPORT = re.compile(r"(?m)^ *(?:from|import) (?:\.|tests\.(?:\S+[. ](?:import )?)?test_).*")
 """A relative import, or an import of a test module."""
 NAMES_SCOPES = (
-    "_check_document _check_list _document_fault _index_change _index_row "
-    "_pairs _pairs_query _part _part_of _scope_fault _store_form _twins _write_document "
+    "_check_document _check_list _document_fault _duplicates_to_merge _index_change _index_row "
+    "_pairs _pairs_query _part _part_of _scope_fault _store_form _texts_to_merge _twins _write_document "
     "_write_or_raise"
 )
 """The private functions of the schema that check a scope, or store it with a document."""

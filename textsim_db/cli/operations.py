@@ -76,6 +76,8 @@ class Operation:
     """The action that the user confirms, except with --yes."""
     asks_for: tuple[str, ...] = ()
     """The options for which the user confirms it; empty: always."""
+    preview: Callable[[Corpus, dict[str, Any]], None] | None = None
+    """Prints what the user should know before, from the corpus and the arguments."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Defaults of options that are not those of the method."""
     arguments: tuple[str, ...] = ()
@@ -162,8 +164,9 @@ def _run(
     create: bool = False,
     **arguments: Any,
 ) -> None:
-    if operation.asks and (not operation.asks_for or any(map(arguments.get, operation.asks_for))):
-        confirm(operation.asks.format(corpus=shown(corpus)), yes)
+    asks, preview = operation.asks, operation.preview
+    if operation.asks_for and not any(map(arguments.get, operation.asks_for)):
+        asks = ""
     for name, (_, variant) in operation.variants.items():
         if arguments.pop(name):
             operation = variant
@@ -176,6 +179,10 @@ def _run(
             opened = stack.enter_context(opened_or_created(db, corpus, create, has_scope))
         else:
             opened = db.corpus(corpus, on_server=not operation.computes)
+        if preview and not yes:
+            preview(opened, arguments)
+        if asks:
+            confirm(asks.format(corpus=shown(corpus)), yes)
         method = partial(getattr(opened, operation.method), **arguments)
         start = time.monotonic()
         if operation.progress:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,7 +15,7 @@ from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.named_values import Mode
 
 if TYPE_CHECKING:
-    pass
+    from textsim_db.corpus import Corpus
 
 
 def _show_attached(call: Call) -> None:
@@ -68,6 +68,18 @@ DETACH = Operation(
 )
 
 
+def _preview_merge(corpus: Corpus, arguments: dict[str, Any]) -> None:
+    from textsim_db.sync.sources import texts_to_merge
+
+    names = ("table", "statement", "keep", "threshold", "scope")
+    texts = corpus._current.loaded().call_once(texts_to_merge, *map(arguments.get, names))
+    total = texts[0][0] if texts else 0
+    end = "; of these texts most:" if texts else ""
+    print_message(f"{count(total, 'row')} would be merged{end}")
+    for _, copies, body in texts:
+        print_message(f"{copies:9,}  {shown(body)}")
+
+
 def _show_merged(call: Call) -> None:
     run, merged, left_alone = call.result
     for key, reason in sorted(left_alone.items()):
@@ -84,8 +96,9 @@ MERGE = Operation(
     """Take the duplicates out of an attached table, so that one row of each cluster stays.
 
     Each row is locked and compared again, and then deleted, or marked by --statement. A log keeps the
-    whole row, so that `textsim unmerge` brings it back. A judgement or a guard keeps rows apart. After
-    an interruption run it again.
+    whole row, so that `textsim unmerge` brings it back. A judgement or a guard keeps rows apart. Before
+    it asks, it prints how many rows it would take, and of which texts most. After an interruption run
+    it again.
 
     Examples:
     - `textsim merge stories`
@@ -95,12 +108,13 @@ MERGE = Operation(
     show=_show_merged,
     arguments=("table",),
     asks="merge the duplicates of the table of corpus {corpus}",
+    preview=_preview_merge,
     computes=False,
 )
 
 
 def _show_unmerged(call: Call) -> None:
-    if call.write_rows() > sum(each.outcome == "restored" for each in call.result):
+    if call.write_rows() > sum(each.outcome.startswith("restored") for each in call.result):
         raise typer.Exit(1)
 
 
@@ -108,8 +122,8 @@ UNMERGE = Operation(
     "unmerge",
     """Bring back rows that `textsim merge` took out: one, those of a cluster or a run, or since a time.
 
-    They are judged different, so that they stay apart. Exit status 1 if a row did not come back, for
-    example because its key has another row now.
+    They are judged different, so that they stay apart, but not if too many pairs would be judged. Exit
+    status 1 if a row did not come back, for example because its key has another row now.
 
     Examples:
     - `textsim unmerge stories --run 17`

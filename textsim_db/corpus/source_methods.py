@@ -148,6 +148,7 @@ class TableMethods(CheckedArguments):
         statement: str | None = None,
         keep: str = "first",
         threshold: float | None = None,
+        scope: Scope | None = None,
     ) -> MergeReport:
         """Take the duplicates out of an attached table, so that one row of each cluster stays.
 
@@ -162,15 +163,19 @@ class TableMethods(CheckedArguments):
                 row, $2 the key of the row that is kept, and $3 the row as jsonb. It must not change the
                 key: unmerge() would insert the old row beside the changed one.
             keep: the row of a cluster that is kept: the first or last in the byte order of the keys, or
-                the longest or shortest.
+                the longest or shortest. Of the ids 2 and 10 the first is 10.
             threshold: the lowest similarity of a duplicate; by default that of the corpus.
+            scope: only documents of this scope are merged.
 
         Raises:
             ConfigurationError: an argument is wrong, a foreign key would change other rows and no
                 statement is given, the statement changes several rows for a key, or a right is missing.
         """
         limit = None if threshold is None else check_threshold(threshold)
-        return self._current.loaded().call_once(sources.merge, table, statement, keep, limit)
+        stored = None if scope is None else self._scope(scope)
+        return self._current.loaded().call_once(
+            sources.merge, table, statement, keep, limit, stored
+        )
 
     def unmerge(
         self,
@@ -183,7 +188,8 @@ class TableMethods(CheckedArguments):
         """Bring back rows that this role has merged, in one transaction.
 
         They are judged different from the row that was kept, and from its other copies, so that they
-        stay apart. If another row has the key now, that row stays; the outcome tells it.
+        stay apart. Of a cluster with hundreds of rows nothing is judged, and the outcome tells it. If
+        another row has the key now, that row stays; the outcome tells this, too.
 
         Args:
             key: only the row with this key.
@@ -193,8 +199,7 @@ class TableMethods(CheckedArguments):
             mergeable: judge nothing, so that the next merge takes the rows again.
 
         Raises:
-            ConfigurationError: none of key, kept, run and since is given, a right is missing, or more
-                than 10,000 pairs of a cluster would be judged.
+            ConfigurationError: none of key, kept, run and since is given, or a right is missing.
         """
         keys = [None if each is None else self._key(each) for each in (key, kept)]
         flag = check_flag(mergeable, "mergeable")

@@ -151,7 +151,7 @@ class Unmerged(NamedTuple):
     kept_key: str
     """The key of the row that was kept in its place."""
     outcome: str
-    """restored, or why the row did not come back."""
+    """restored, if need be with why it was not judged; or why the row did not come back."""
 
 
 class Split(NamedTuple, Generic[Key]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple, TypeAlias
 
 import psycopg
 from psycopg import errors as pg, sql
@@ -166,23 +166,28 @@ def detach(store: Store, table: TableName) -> None:
         _call(connection, statements.DETACH, [store.corpus.name, relation])
 
 
-def merge(
-    store: Store,
-    table: TableName | None,
-    statement: str | None,
-    keep: str,
-    threshold: float | None,
-) -> MergeReport:
+def merge(store: Store, table: TableName | None, *parameters: Any) -> MergeReport:
     """Merge the duplicates of a table, a hundred rows in a transaction; raises ConfigurationError."""
+    ((run, merged, left_alone),) = _call_merge(store, statements.MERGE, table, *parameters)
+    return MergeReport(run, merged, left_alone)
+
+
+def texts_to_merge(
+    store: Store, table: TableName | None, *parameters: Any
+) -> list[tuple[int, int, str]]:
+    """Return the rows that merge() would take, and three texts with the rows that each would take."""
+    return _call_merge(store, statements.TEXTS_TO_MERGE, table, *parameters)
+
+
+def _call_merge(
+    store: Store, statement: LiteralString, table: TableName | None, *parameters: Any
+) -> list[Any]:
     relation = None
     if table is not None:
         with transaction(store.engine) as connection:
             relation = table_oid(connection, table_name(table))
-    parameters = [store.corpus.name, relation, statement, keep, threshold]
     with autocommit(store.engine) as connection, configuration_errors(*_MERGE_REFUSED):
-        row = connection.execute(statements.MERGE, parameters).fetchone()
-    assert row is not None
-    return MergeReport(*row)
+        return connection.execute(statement, [store.corpus.name, relation, *parameters]).fetchall()
 
 
 def unmerge(store: Store, *parameters: Any) -> list[Unmerged]:

@@ -36,7 +36,11 @@ DETACH: Final[LiteralString] = (
 )
 MERGE: Final[LiteralString] = """
 /* textsim-db: merge duplicates of a table */
-CALL textsim.merge(%s, %s::oid::regclass, %s, %s, %s)
+CALL textsim.merge(%s, %s::oid::regclass, %s, %s, %s, %s)
+"""
+TEXTS_TO_MERGE: Final[LiteralString] = """
+/* textsim-db: count duplicates of a table */
+SELECT rows, copies, body FROM textsim._texts_to_merge(%s, %s::oid::regclass, %s, %s, %s, %s)
 """
 UNMERGE: Final[LiteralString] = """
 /* textsim-db: bring merged rows back */
