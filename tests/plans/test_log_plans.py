@@ -15,6 +15,7 @@ from benchmarks.generate import documents
 from tests.support.connections import Connection
 from tests.support.waiting import wait_for
 from textsim_db.db import stored_corpus
+from textsim_db.settings.named_values import Verdict
 from textsim_db.sync import statements
 
 READ = """
@@ -38,7 +39,7 @@ def test_an_update_for_one_document_reads_few_rows(
     corpus.update_clusters()
     if is_judged:
         pairs = [pair[:2] for pair in corpus.pairs()][:100]
-        for pair, verdict in zip(pairs, cycle(["different", "same"]), strict=False):
+        for pair, verdict in zip(pairs, cycle((Verdict.DIFFERENT, Verdict.SAME)), strict=False):
             corpus.judge(*pair, verdict)
         corpus.update_clusters()
     for number in range(8):  # plans change after five executions

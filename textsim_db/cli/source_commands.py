@@ -128,7 +128,7 @@ UNMERGE = Operation(
     Examples:
     - `textsim unmerge stories --run 17`
     - `textsim unmerge stories --kept 2`
-    - `textsim unmerge stories --since '2026-11-29 12:00'`
+    - `textsim unmerge stories --since '2026-11-30 12:00'`
 
     """,
     columns=("key", "kept_key", "outcome"),
