@@ -300,7 +300,7 @@ BEGIN
         joined := array(
             SELECT g.key
             FROM (SELECT k.*, max(k.root) FILTER (WHERE k.key = document_key) OVER () AS own_root
-                FROM textsim._judged_groups(corpus_origin) k WHERE k.is_joined) g
+                FROM textsim._judged_groups(corpus_origin, NULL) k WHERE k.is_joined) g
             WHERE g.root = g.own_root);
     END IF;
     RETURN QUERY

@@ -272,9 +272,11 @@ BEGIN
             UNION ALL SELECT d.number, d.number FROM document d
         ), different AS MATERIALIZED (
             SELECT x.y AS x, y.y AS y
-            FROM textsim._different_pairs($1, array_remove($2, NULL)) p
+            FROM textsim._corpus($1) c
+            CROSS JOIN LATERAL textsim._obeyed_judgements(coalesce(c.origin, c.id), array_remove($2, NULL)) p
             JOIN document d ON d.key = p.a JOIN document e ON e.key = p.b
             JOIN grouped x ON x.x = d.number JOIN grouped y ON y.x = e.number
+            WHERE p.verdict = 'different'
         ), both_ways AS MATERIALIZED (
             SELECT d.x, d.y FROM different d UNION SELECT d.y, d.x FROM different d
         )

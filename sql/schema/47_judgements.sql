@@ -71,7 +71,7 @@ END $$;
 
 -- The keys of groups, the number of their group, and whether no pair of it was judged different. keys: those of whole
 -- groups; NULL for all.
-CREATE OR REPLACE FUNCTION textsim._judged_groups(corpus_origin integer, keys text[] DEFAULT NULL)
+CREATE OR REPLACE FUNCTION textsim._judged_groups(corpus_origin integer, keys text[])
 RETURNS TABLE (key text, root integer, is_joined boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
@@ -134,14 +134,13 @@ BEGIN
     RETURN chain;
 END $$;
 
-CREATE OR REPLACE FUNCTION textsim._different_pairs(corpus text, keys text[] DEFAULT NULL)
-RETURNS TABLE (a text, b text)
+CREATE OR REPLACE FUNCTION textsim._different_pairs(corpus text) RETURNS TABLE (a text, b text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     RETURN QUERY
-        SELECT j.a::text, j.b::text FROM textsim._obeyed_judgements(coalesce(c.origin, c.id), keys) j
+        SELECT j.a::text, j.b::text FROM textsim._obeyed_judgements(coalesce(c.origin, c.id)) j
         WHERE j.verdict = 'different';
 END $$;
 
@@ -154,7 +153,7 @@ BEGIN
     RETURN QUERY EXECUTE format($query$
         WITH document AS MATERIALIZED (
             SELECT d.key, g.root, d.part
-            FROM textsim._judged_groups($1) g JOIN textsim.%I d ON d.key = g.key
+            FROM textsim._judged_groups($1, NULL) g JOIN textsim.%I d ON d.key = g.key
             WHERE g.is_joined AND ($2 IS NULL OR d.language = $2) AND ($3 IS NULL OR d.part = $3)%s
         )
         SELECT d.key, e.key
@@ -287,7 +286,7 @@ DECLARE
 BEGIN
     RETURN QUERY
         WITH document AS MATERIALIZED (
-            SELECT g.key, g.root FROM textsim._judged_groups(corpus_origin) g WHERE NOT g.is_joined
+            SELECT g.key, g.root FROM textsim._judged_groups(corpus_origin, NULL) g WHERE NOT g.is_joined
         )
         SELECT j.a::text, j.b::text, textsim._chain(corpus_origin, j.a, j.b)
         FROM textsim.judgement j JOIN document d ON d.key = j.a JOIN document e ON e.key = j.b AND e.root = d.root

@@ -51,6 +51,7 @@ BY_TYPE = {
     "textsim.judgement": f"(SELECT j FROM textsim.judgement j WHERE j.origin = {ID})",
     "textsim.source": f"(SELECT s FROM textsim.source s WHERE s.id = {ID})",
     "timestamp with time zone": "'2100-01-01'",
+    "uuid": "textsim._words_hash(NULL, 'a text', 0)",
     "uuid[]": "ARRAY[textsim._words_hash(NULL, 'a text', 0)]",
 }
 BY_NAME = {

@@ -1,4 +1,4 @@
-"""What a command says: sentences and faults on standard error, and JSON on standard output."""
+"""The messages of a command: sentences and faults on standard error, and JSON on standard output."""
 
 from __future__ import annotations
 

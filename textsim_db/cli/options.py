@@ -1,4 +1,4 @@
-"""What options of several commands share: their texts, the settings of a corpus, and files to write."""
+"""The options that several commands have: their texts, the settings of a corpus, and files to write."""
 
 from __future__ import annotations
 
