@@ -345,5 +345,5 @@ COMMENT ON FUNCTION textsim.unmerge(text, text, text, bigint, timestamptz, boole
     IS 'Brings back rows that this role has merged: the row of a key, those whose kept row has the key kept, those of a run, '
     'those since a time, or those that meet several of these. Returns each key, that of the kept row, and the outcome: '
     'restored, or why not. A row that comes back is judged different from the kept row and its other copies, so that they '
-    'stay apart; with mergeable, nothing is judged, and the next merge takes it again. If a cluster has more than 10,000 pairs '
-    'to judge, none of its rows is judged, and their outcome says so.';
+    'stay apart; with mergeable, nothing is judged, and the next merge takes it again. Rows of a cluster '
+    'that needs more than 10,000 judgements come back without them, as the outcome says.';
