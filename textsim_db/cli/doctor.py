@@ -270,12 +270,12 @@ def _rights_finding(connection: Connection, role: str) -> Finding:
         return ok(f'role "{name}" owns the schema: it may do everything')
     read, written = _corpora_of_role(connection) if may_read else ([], [])
     if may_write and written != []:
-        what = f"search {_some(read)}, write documents of {_some(written)} and run workers"
+        what = f"search {_named(read)}, write documents of {_named(written)} and run workers"
         return ok(f'role "{name}" may {what}')
     if read != []:
         arguments = shown(", ".join((argument, *(_literal(each) for each in read or ()))))
         return note(
-            f'role "{name}" may search {_some(read)}, not write',
+            f'role "{name}" may search {_named(read)}, not write',
             f"to let it write, as the owner of the schema: SELECT textsim.grant_writer({arguments})",
         )
     return fault(
@@ -289,7 +289,7 @@ def _corpora_of_role(connection: Connection) -> tuple[list[str] | None, list[str
     return read, written
 
 
-def _some(corpora: list[str] | None) -> str:
+def _named(corpora: list[str] | None) -> str:
     if corpora is None:
         return "all corpora"
     if len(corpora) == 1:
