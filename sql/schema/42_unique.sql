@@ -294,13 +294,13 @@ BEGIN
         'document_' || c.id)
     INTO d USING document_key, c;
     form := textsim._stored_form(c.id, d.word_ids, d.normal_form);
-    IF EXISTS (SELECT FROM textsim.judgement j WHERE j.origin = corpus_origin AND j.a = document_key)
-        OR EXISTS (SELECT FROM textsim.judgement j WHERE j.origin = corpus_origin AND j.b = document_key)
-    THEN
+    IF textsim._is_judged(corpus_origin, document_key) THEN
         joined := array(
             SELECT g.key
             FROM (SELECT k.*, max(k.root) FILTER (WHERE k.key = document_key) OVER () AS own_root
-                FROM textsim._judged_groups(corpus_origin, NULL) k WHERE k.is_joined) g
+                FROM textsim._judged_groups(array(SELECT j FROM textsim._obeyed_judgements(
+                    corpus_origin, textsim._connected_keys(corpus_origin, ARRAY[document_key], '{same}')) j)) k
+                WHERE k.is_joined) g
             WHERE g.root = g.own_root);
     END IF;
     RETURN QUERY

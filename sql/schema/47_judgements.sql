@@ -69,15 +69,15 @@ BEGIN
     USING corpus_origin, keys;
 END $$;
 
--- The keys of groups, the number of their group, and whether no pair of it was judged different. keys: those of whole
--- groups; NULL for all.
-CREATE OR REPLACE FUNCTION textsim._judged_groups(corpus_origin integer, keys text[])
+-- The keys of groups, the number of their group, and whether no pair of it was judged different. obeyed: all judgements
+-- of whole groups.
+CREATE OR REPLACE FUNCTION textsim._judged_groups(obeyed textsim.judgement[])
 RETURNS TABLE (key text, root integer, is_joined boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     RETURN QUERY
     WITH judged AS MATERIALIZED (
-        SELECT j.a, j.b, j.verdict FROM textsim._obeyed_judgements(corpus_origin, keys) j
+        SELECT j.a, j.b, j.verdict FROM unnest(obeyed) j
     ), document AS MATERIALIZED (
         SELECT k.key, row_number() OVER (ORDER BY k.key)::integer AS number
         FROM (
@@ -153,7 +153,8 @@ BEGIN
     RETURN QUERY EXECUTE format($query$
         WITH document AS MATERIALIZED (
             SELECT d.key, g.root, d.part
-            FROM textsim._judged_groups($1, NULL) g JOIN textsim.%I d ON d.key = g.key
+            FROM textsim._judged_groups(array(SELECT j FROM textsim._obeyed_judgements($1) j)) g
+            JOIN textsim.%I d ON d.key = g.key
             WHERE g.is_joined AND ($2 IS NULL OR d.language = $2) AND ($3 IS NULL OR d.part = $3)%s
         )
         SELECT d.key, e.key
@@ -286,7 +287,9 @@ DECLARE
 BEGIN
     RETURN QUERY
         WITH document AS MATERIALIZED (
-            SELECT g.key, g.root FROM textsim._judged_groups(corpus_origin, NULL) g WHERE NOT g.is_joined
+            SELECT g.key, g.root
+            FROM textsim._judged_groups(array(SELECT j FROM textsim._obeyed_judgements(corpus_origin) j)) g
+            WHERE NOT g.is_joined
         )
         SELECT j.a::text, j.b::text, textsim._chain(corpus_origin, j.a, j.b)
         FROM textsim.judgement j JOIN document d ON d.key = j.a JOIN document e ON e.key = j.b AND e.root = d.root

@@ -98,6 +98,7 @@ DECLARE
     documents integer[] := array(SELECT n.document_id FROM textsim.node n WHERE n.node = ANY (nodes));
     keys text[] := textsim._connected_keys(corpus_origin, array(
         SELECT d.key FROM textsim.document d WHERE d.id = ANY (documents)), '{same,different}');
+    obeyed textsim.judgement[] := array(SELECT j FROM textsim._obeyed_judgements(corpus_origin, keys) j);
 BEGIN
     RETURN QUERY
         WITH document AS MATERIALIZED (
@@ -107,10 +108,9 @@ BEGIN
                 WHERE n.document_id = d.id AND n.words_hash = textsim._judged_hash(d.id)) AS node
             FROM textsim.document d WHERE d.key = ANY (keys)
         ), grouped AS MATERIALIZED (
-            SELECT g.key, g.root FROM textsim._judged_groups(corpus_origin, keys) g WHERE g.is_joined
+            SELECT g.key, g.root FROM textsim._judged_groups(obeyed) g WHERE g.is_joined
         ), pair AS MATERIALIZED (
-            SELECT j.a, j.b, false AS is_same FROM textsim._obeyed_judgements(corpus_origin, keys) j
-            WHERE j.verdict = 'different'
+            SELECT j.a, j.b, false AS is_same FROM unnest(obeyed) j WHERE j.verdict = 'different'
             UNION ALL
             SELECT x.key, y.key, true FROM grouped x JOIN grouped y ON y.root = x.root AND x.key < y.key
         )

@@ -88,7 +88,10 @@ BEGIN
     END IF;
     RETURN QUERY EXECUTE format($query$
         WITH same AS MATERIALIZED (
-            SELECT g.key, g.root FROM textsim._judged_groups(coalesce(($1).origin, ($1).id), NULL) g WHERE g.is_joined)
+            SELECT g.key, g.root
+            FROM textsim._judged_groups(array(
+                SELECT j FROM textsim._obeyed_judgements(coalesce(($1).origin, ($1).id)) j)) g
+            WHERE g.is_joined)
         SELECT f.a, f.b, f.similarity, textsim._differs(
             $1, textsim._stored_form(($1).id, f.word_ids, f.normal_form), f.guard, f.b, f.other_guard)
         FROM (

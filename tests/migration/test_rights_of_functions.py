@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -23,6 +24,7 @@ IDS = f"ARRAY[1, {ID}, 3]"
 LISTED = f"ROW('{KEY}2', 'a text', {PART}, NULL, 1, {IDS})::textsim._listed_text"
 # The arguments of a role that knows or guesses hidden things, by their type or name.
 PIECES = '[{"text": "a text", "form": "a text", "words": 1, "in_text": 0, "in_document": 0}]'
+JUDGED = json.dumps({"origin": ID, "a": KEY, "b": f"{KEY}2", "verdict": "same"})
 BY_TYPE = {
     "anyelement": "'a'::text",
     "bigint": f"{ID}",
@@ -46,6 +48,7 @@ BY_TYPE = {
     "textsim._listed_text[]": f"ARRAY[{LISTED}]",
     "textsim._sketched": f"textsim._sketched({CORPUS}, 'a text', {PART})",
     "textsim.corpus": CORPUS,
+    "textsim.judgement[]": f"ARRAY[jsonb_populate_record(NULL::textsim.judgement, '{JUDGED}')]",
     "textsim.merged_row": f"ROW(1, {ID}, 'hidden', 1, now(), current_user, '{KEY}', '{KEY}', 1, "
     "'{}', NULL)",
     "textsim.judgement": f"(SELECT j FROM textsim.judgement j WHERE j.origin = {ID})",

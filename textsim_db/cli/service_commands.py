@@ -19,7 +19,7 @@ from textsim_db.cli.logs import configure, json_option
 from textsim_db.cli.messages import explain, print_message, print_object
 from textsim_db.cli.opening import connect
 from textsim_db.cli.progress_lines import WorkLog, counts, log
-from textsim_db.errors import ConfigurationError, CorpusNotFound, TextsimError
+from textsim_db.errors import ConfigurationError, CorpusNotFound
 from textsim_db.results.shown_values import shown
 from textsim_db.sync.worker_state import EXPIRE_AFTER_SECONDS, LEASE_SECONDS, POLL_SECONDS
 
@@ -235,5 +235,6 @@ def mcp(
 
 
 def _load_kernels(corpus: Corpus) -> None:
-    with suppress(TextsimError):  # the first call that needs a kernel raises it again
+    # The first call that needs a kernel says what is wrong.
+    with suppress(Exception):
         corpus._current.load(is_checked=True)
