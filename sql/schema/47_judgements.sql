@@ -43,31 +43,41 @@ BEGIN
     higher := greatest(a COLLATE "C", b COLLATE "C");
 END $$;
 
--- The judgements that are obeyed: same and different ones that are not stale. keys: only those of two of these keys.
--- A text is hashed once, however many judgements it has. A statement that is executed knows the number of the keys.
-CREATE OR REPLACE FUNCTION textsim._obeyed_judgements(corpus_origin integer, keys text[] DEFAULT NULL)
-RETURNS SETOF textsim.judgement
+-- The judgements of a corpus, and whether each is stale, as _is_stale() decides. keys: only those of two of these keys.
+-- A text is hashed once, however many judgements it has, and looked up, also if a caller forbids nested loops.
+CREATE OR REPLACE FUNCTION textsim._judgements(corpus_origin integer, keys text[])
+RETURNS TABLE (judged textsim.judgement, is_stale boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     corpus_id integer := (SELECT max(c.id) FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = corpus_origin);
 BEGIN
+    -- A statement that is executed knows the number of the keys.
     RETURN QUERY EXECUTE format($query$
         WITH judgement AS MATERIALIZED (
             SELECT j AS judged, j.a, j.b, j.hash_a, j.hash_b FROM textsim.judgement j
-            WHERE j.origin = $1 AND j.verdict <> 'unsure' AND ($2 IS NULL OR j.a = ANY ($2) AND j.b = ANY ($2))
+            WHERE j.origin = $1 AND ($2 IS NULL OR j.a = ANY ($2) AND j.b = ANY ($2))
         ), document AS MATERIALIZED (
-            SELECT d.key, textsim._form_hash(coalesce(d.normal_form, textsim._normal_form_of_%1$s(d.word_ids), '')) AS hash
-            FROM textsim.%2$I d
-            WHERE d.key IN (
+            SELECT k.key, (
+                SELECT textsim._form_hash(coalesce(d.normal_form, textsim._normal_form_of_%1$s(d.word_ids), ''))
+                FROM textsim.%2$I d WHERE d.key = k.key COLLATE "default") AS hash  -- that of the index
+            FROM (
                 SELECT j.a FROM judgement j WHERE j.hash_a IS NOT NULL
-                UNION SELECT j.b FROM judgement j WHERE j.hash_b IS NOT NULL)
+                UNION SELECT j.b FROM judgement j WHERE j.hash_b IS NOT NULL) k (key)
         )
-        SELECT (j.judged).*
+        SELECT j.judged, textsim._has_changed(j.judged, x.hash, y.hash)
         FROM judgement j LEFT JOIN document x ON x.key = j.a LEFT JOIN document y ON y.key = j.b
-        WHERE NOT textsim._has_changed(j.judged, x.hash, y.hash)
         $query$, corpus_id, 'document_' || corpus_id)
     USING corpus_origin, keys;
 END $$;
+
+-- The judgements that are obeyed: same and different ones that are not stale. keys: as in _judgements().
+CREATE OR REPLACE FUNCTION textsim._obeyed_judgements(corpus_origin integer, keys text[] DEFAULT NULL)
+RETURNS SETOF textsim.judgement
+LANGUAGE sql STABLE PARALLEL SAFE ROWS 1000
+BEGIN ATOMIC
+    SELECT (j.judged).* FROM textsim._judgements(corpus_origin, keys) j
+    WHERE NOT j.is_stale AND (j.judged).verdict <> 'unsure';
+END;
 
 -- The keys of groups, the number of their group, and whether no pair of it was judged different. obeyed: all judgements
 -- of whole groups.
@@ -103,8 +113,8 @@ BEGIN
 END $$;
 
 -- The shortest chain of pairs judged the same between two keys of a group; of several, that with the lowest first keys.
-CREATE OR REPLACE FUNCTION textsim._chain(corpus_origin integer, a text, b text) RETURNS text[]
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+CREATE OR REPLACE FUNCTION textsim._chain(obeyed textsim.judgement[], a text, b text) RETURNS text[]
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     nexts jsonb := jsonb_build_object(b, NULL);  -- each key that was reached, and the next key on the way to b
     frontier jsonb := nexts;
@@ -116,11 +126,9 @@ BEGIN
             SELECT l.key, min(l.next COLLATE "C") AS next
             FROM jsonb_object_keys(frontier) f (key)
             JOIN (
-                SELECT j.a, j.b FROM textsim.judgement j
-                WHERE j.origin = corpus_origin AND j.verdict = 'same' AND NOT textsim._is_stale(j)
+                SELECT j.a, j.b FROM unnest(obeyed) j WHERE j.verdict = 'same'
                 UNION ALL
-                SELECT j.b, j.a FROM textsim.judgement j
-                WHERE j.origin = corpus_origin AND j.verdict = 'same' AND NOT textsim._is_stale(j)
+                SELECT j.b, j.a FROM unnest(obeyed) j WHERE j.verdict = 'same'
             ) l (next, key) ON l.next = f.key
             WHERE NOT nexts ? l.key
             GROUP BY l.key
@@ -272,8 +280,8 @@ DECLARE
 BEGIN
     RETURN QUERY
         SELECT j.a::text, j.b::text, j.verdict, j.judged_by, j.judged_at, j.note, j.source, j.confidence,
-            j.hash_a, j.hash_b, textsim._is_stale(j)
-        FROM textsim.judgement j WHERE j.origin = corpus_origin ORDER BY j.a, j.b;
+            j.hash_a, j.hash_b, s.is_stale
+        FROM textsim._judgements(corpus_origin, NULL) s CROSS JOIN LATERAL (SELECT (s.judged).*) j ORDER BY j.a, j.b;
 END $$;
 COMMENT ON FUNCTION textsim.judgements(text)
     IS 'Returns the judgements of a corpus: two keys, a < b in byte order, the verdict, the role that judged the '
@@ -284,16 +292,15 @@ CREATE OR REPLACE FUNCTION textsim.contradictions(corpus text) RETURNS TABLE (a 
 LANGUAGE plpgsql STABLE PARALLEL SAFE COST 10000 ROWS 10 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     corpus_origin integer := textsim._judged_origin(corpus, 'SELECT');
+    obeyed textsim.judgement[] := array(SELECT j FROM textsim._obeyed_judgements(corpus_origin) j);
 BEGIN
     RETURN QUERY
         WITH document AS MATERIALIZED (
-            SELECT g.key, g.root
-            FROM textsim._judged_groups(array(SELECT j FROM textsim._obeyed_judgements(corpus_origin) j)) g
-            WHERE NOT g.is_joined
+            SELECT g.key, g.root FROM textsim._judged_groups(obeyed) g WHERE NOT g.is_joined
         )
-        SELECT j.a::text, j.b::text, textsim._chain(corpus_origin, j.a, j.b)
-        FROM textsim.judgement j JOIN document d ON d.key = j.a JOIN document e ON e.key = j.b AND e.root = d.root
-        WHERE j.origin = corpus_origin AND j.verdict = 'different' AND NOT textsim._is_stale(j)
+        SELECT j.a::text, j.b::text, textsim._chain(obeyed, j.a, j.b)
+        FROM unnest(obeyed) j JOIN document d ON d.key = j.a JOIN document e ON e.key = j.b AND e.root = d.root
+        WHERE j.verdict = 'different'
         ORDER BY j.a, j.b;
 END $$;
 COMMENT ON FUNCTION textsim.contradictions(text)

@@ -291,8 +291,7 @@ JOIN {document} d ON d.key = p.a JOIN {document} e ON e.key = p.b
 """
 DIFFERENT_KEYS: Final[LiteralString] = """
 /* textsim-db: pairs judged different */
-SELECT j.a, j.b FROM textsim.judgement j
-WHERE j.origin = %s AND j.verdict = 'different' AND NOT textsim._is_stale(j)
+SELECT j.a, j.b FROM textsim._obeyed_judgements(%s) j WHERE j.verdict = 'different'
 """
 # Also stale pairs: texts of a batch are not stored yet.
 DIFFERENT_TEXTS: Final[LiteralString] = """
