@@ -1,1 +1,1 @@
-"""base: what every stage uses: compiled kernels, streams, progress. Knows no texts."""
+"""base: what every stage uses: compiled kernels, streams, memory, progress. Knows no texts."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import secrets
 import stat
 import sys
-import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -249,18 +247,6 @@ def expect_utf8(text: str, name: str) -> None:
             f'"{shown(name)}" has a lone surrogate U+{ord(text[error.start]):04X} at character '
             f"{error.start + 1}"
         ) from None
-
-
-@contextmanager
-def in_temporary_folder() -> Iterator[None]:
-    """Name the folder in the errors of temporary files, which have no name, such as a full disk."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            error.filename = tempfile.gettempdir()
-            error.add_note("it has temporary files; TMPDIR names another folder")
-        raise
 
 
 @contextmanager

@@ -70,10 +70,11 @@ class OverviewPage:
         threshold = site.threshold(request)
         judgements = site.judging.all()
         above, below = (site.rows(side, judgements) for side in pairs.beside(threshold, _BESIDE))
+        largest = None if pairs.sampled else pairs.largest_cluster(threshold)
         return {
             "effect": pairs.effect(threshold),
             "sampled": pairs.sampled,
-            "large": None if pairs.sampled else site.suspicious(pairs.largest_cluster(threshold)),
+            "large": site.survey.suspicious(largest),
             "above": above,
             "below": below,
         }
@@ -159,14 +160,17 @@ class ClusterPages:
         clusters = self._clusters(pairs, threshold)
         stored = self._site.survey.clusters
         shown_clusters = clusters.page(start, ON_A_PAGE)
-        largest = [Largest(len(each.keys), each.representative) for each in clusters.page(0, 1)]
+        largest = None
+        if not pairs.sampled:
+            first = clusters.page(0, 1)
+            largest = next((Largest(len(each.keys), each.representative) for each in first), None)
         begins = self._site.begins([each.representative for each in shown_clusters])
         return self._site.render(
             "clusters.html",
             clusters=list(zip(shown_clusters, begins, strict=True)),
             total=len(clusters),
             unjudged=None if pairs.sampled else pairs.effect(threshold).clusters,
-            large=None if pairs.sampled else self._site.suspicious(next(iter(largest), None)),
+            large=self._site.survey.suspicious(largest),
             threshold=threshold,
             start=start,
             more=start + ON_A_PAGE if start + ON_A_PAGE < len(clusters) else None,

@@ -35,19 +35,6 @@ class Largest(NamedTuple):
     """The key of a member."""
 
 
-_LARGE_SHARE = 0.1
-"""A cluster with this share of all documents is worth a warning."""
-_FEWEST_OF_LARGE = 10
-"""Smaller clusters are read quickly, and cause no warning."""
-
-
-def suspicious(largest: Largest | None, documents: int) -> Largest | None:
-    """Return the largest cluster if it is worth a warning: a large part of all documents."""
-    if largest is None or largest.documents < _FEWEST_OF_LARGE:
-        return None
-    return largest if largest.documents >= _LARGE_SHARE * documents else None
-
-
 class Column(NamedTuple):
     """A property of each document, such as its language."""
 

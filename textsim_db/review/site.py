@@ -17,7 +17,7 @@ from textsim_db.errors import DocumentNotFound, JudgementExists
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.results import Judgement, Pair
 from textsim_db.results.shown_values import shown
-from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs, suspicious
+from textsim_db.review.pair_arrays import HUNDREDTHS, Pairs
 from textsim_db.review.rendering import Summary, begin_of, mark, render, summary
 from textsim_db.review.report_documents import JudgementFile
 from textsim_db.review.reviewed_clusters import ChainClusters, Judged, StoredClusters
@@ -164,9 +164,6 @@ class Site:
                 pairs, threshold, judged, existing, self.reviewed.kept
             )
         return self._clusterings[name]
-
-    def suspicious(self, largest: Largest | None) -> Largest | None:
-        return suspicious(largest, self.survey.documents)
 
     def texts(self, *keys: str) -> list[ShownText]:
         """Return the texts of documents; raises DocumentNotFound."""

@@ -14,7 +14,7 @@ from textsim_db.cluster.spanning_forest import Forest, Links, joined_links
 from textsim_db.errors import TextsimError
 from textsim_db.results import Pair
 from textsim_db.review.corpus_documents import CorpusDocuments, RandomMatches
-from textsim_db.review.pair_arrays import HUNDREDTHS, Column, Pairs, bins_of
+from textsim_db.review.pair_arrays import HUNDREDTHS, Column, Largest, Pairs, bins_of
 from textsim_db.review.rendering import compare_texts
 from textsim_db.review.report_documents import ReportDocuments
 from textsim_db.review.reviewed_clusters import StoredClusters
@@ -23,6 +23,10 @@ MOST_PAIRS = 1_000_000
 """The pairs that are kept to look at; a pair takes 40 bytes."""
 MOST_WARNED = 2_000
 """The pairs nearest to the threshold that are compared word by word, to warn of them."""
+_LARGE_SHARE = 0.1
+"""A cluster with this share of all documents is worth a warning."""
+_FEWEST_OF_LARGE = 10
+"""Smaller clusters are read quickly, and cause no warning."""
 _LINKED_AT_ONCE = 50_000
 MOST_SIBLINGS = 100_000
 """The siblings that are read: a template that many texts fill in makes more than anybody looks at."""
@@ -70,6 +74,12 @@ class Survey:
     def stop(self) -> None:
         self._is_stopped.set()
         self._thread.join(_END_PATIENCE)
+
+    def suspicious(self, largest: Largest | None) -> Largest | None:
+        """Return the largest cluster if it is worth a warning: a large part of all documents."""
+        if largest is None or largest.documents < _FEWEST_OF_LARGE:
+            return None
+        return largest if largest.documents >= _LARGE_SHARE * self.documents else None
 
     def _read(self) -> None:
         try:
