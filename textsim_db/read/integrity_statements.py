@@ -255,11 +255,12 @@ FROM textsim.node_{id} n
 WHERE n.document_id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
 """
 JUDGED_NODES: Final[LiteralString] = """
-SELECT DISTINCT n.node FROM textsim.corpus c
-JOIN textsim.judgement j ON j.origin = coalesce(c.origin, c.id) AND j.verdict <> 'unsure'
-JOIN {document} d ON d.key IN (j.a, j.b)
-JOIN textsim.node_{id} n ON n.document_id = d.id
-WHERE c.id = {id}
+SELECT DISTINCT n.node FROM {document} d JOIN textsim.node_{id} n ON n.document_id = d.id
+WHERE d.key IN (
+    SELECT k.key FROM textsim.corpus c
+    JOIN textsim.judgement j ON j.origin = coalesce(c.origin, c.id) AND j.verdict <> 'unsure'
+    CROSS JOIN LATERAL (VALUES (j.a), (j.b)) k (key)
+    WHERE c.id = {id})
 """
 STORED_MATCHES: Final[LiteralString] = """
 /* textsim-db: check corpus {id}: stored matches */
