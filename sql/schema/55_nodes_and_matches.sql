@@ -9,7 +9,8 @@ RETURN encode(substr(sha256(
     sha256(coalesce(convert_to(form, 'UTF8'), array_send(word_ids))) || coalesce(int8send(part), '')
 ), 1, 16), 'hex')::uuid;
 
--- The documents of the first log entries, five thousand or more, or of one entry, which are deleted; NULL without any.
+-- The documents of the first log entries, five thousand or more, which are deleted; NULL without any. entry_id: only this
+-- entry, and those that this transaction has written after it.
 CREATE OR REPLACE FUNCTION textsim._logged_documents(corpus_id integer, entry_id bigint) RETURNS integer[]
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -26,7 +27,8 @@ BEGIN
     FOR entry IN
         SELECT p.id, p.document_ids, p.judged_keys FROM textsim.pending p
         WHERE p.kind = 'cluster' AND p.corpus_id = _logged_documents.corpus_id
-            AND (entry_id IS NULL OR p.id = entry_id)
+            AND (entry_id IS NULL OR p.id = entry_id
+                OR p.id > entry_id AND p.xmin = pg_current_xact_id()::xid)
         ORDER BY p.corpus_id, p.id
     LOOP
         entries := entries || entry.id;

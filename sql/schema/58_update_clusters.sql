@@ -243,13 +243,14 @@ BEGIN
         SELECT FROM textsim.tracked t WHERE t.corpus_id = _is_inline.corpus_id AND t.mode = 'inline');
 END $$;
 
--- Update the clusters of documents that this transaction has logged.
+-- Update the clusters of the documents that this transaction has logged: the first entry does so for all of them.
 -- The writers of an attached table may have no right to write the tables of the corpus.
 CREATE OR REPLACE FUNCTION textsim._update_at_commit() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     PERFORM textsim._update_clusters(c.name, true, NEW.id)
-    FROM textsim.corpus c JOIN textsim.tracked t ON t.corpus_id = c.id WHERE c.id = NEW.corpus_id;
+    FROM textsim.corpus c JOIN textsim.tracked t ON t.corpus_id = c.id
+    WHERE c.id = NEW.corpus_id AND EXISTS (SELECT FROM textsim.pending p WHERE p.id = NEW.id);
     RETURN NULL;
 END $$;
 
