@@ -15,7 +15,7 @@ import typer.main
 import textsim_db
 from scripts.python_reference import python_texts
 from scripts.sql_reference import sql_texts
-from textsim_db.cli import app, logs
+from textsim_db.cli import app, command_types
 from textsim_db.db import embedded_server
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -71,8 +71,8 @@ def commands_page() -> str:
     commands = dict(each_command())
     options = [
         *commands["query"].params,
-        *logs.declared_by(logs.declare_json),
-        *logs.declared_by(logs.declare_log_options),
+        *command_types.declared_by(command_types.declare_json),
+        *command_types.declared_by(command_types.declare_log_options),
     ]
     common = [option for option in options if option.name in _COMMON]
     shared = _shared_descriptions(commands.values())

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from textsim_db import __version__
 from textsim_db.cli import (
+    command_types,
     corpora,
     databases,
     dedupe,
@@ -65,7 +66,7 @@ No server is needed: without an address, an embedded PostgreSQL starts by itself
 """The text of textsim without a command: the four commands to begin with."""
 
 
-class CommandGroup(logs.SubcommandGroup):
+class CommandGroup(command_types.SubcommandGroup):
     """The root group: turns errors that a user can cause into messages and exit statuses."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -83,10 +84,13 @@ class CommandGroup(logs.SubcommandGroup):
                 )
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return [*super().get_params(ctx), *logs.declared_by(logs.declare_log_options)]
+        return [
+            *super().get_params(ctx),
+            *command_types.declared_by(command_types.declare_log_options),
+        ]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        logs.check_repeated(self, ctx, args)
+        command_types.check_repeated(self, ctx, args)
         return super().parse_args(ctx, args)
 
     def main(self, *args: Any, **options: Any) -> Any:
@@ -252,9 +256,11 @@ def _add_common_options(group: typer.Typer) -> None:
         assert function
         if not hasattr(function, "load"):
             command.callback = as_command(function)
-        command.cls = logs.Command if command.name in _WITHOUT_JSON else logs.JsonCommand
+        command.cls = (
+            command_types.Command if command.name in _WITHOUT_JSON else command_types.JsonCommand
+        )
     for each in group.registered_groups:
-        each.cls = logs.SubcommandGroup
+        each.cls = command_types.SubcommandGroup
         if each.typer_instance is not None:
             _add_common_options(each.typer_instance)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from textsim_db.cli import options
+from textsim_db.cli.command_types import json_option
 from textsim_db.cli.declare import with_settings
-from textsim_db.cli.logs import json_option
 from textsim_db.cli.messages import confirm, print_message, print_object, print_result
 from textsim_db.cli.opening import connect, each_corpus
 from textsim_db.cli.output import Format, Setting, cell, console, table, write

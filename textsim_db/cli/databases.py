@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from textsim_db.cli.logs import json_option, log_options
+from textsim_db.cli.command_types import json_option
+from textsim_db.cli.logs import log_options
 from textsim_db.cli.messages import confirm, print_message, print_object, print_result
 from textsim_db.cli.opening import connect, name_origin, skip_unreadable
 from textsim_db.cli.output import Format, write

@@ -21,7 +21,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 import typer
 
 from textsim_db.cli import options
-from textsim_db.cli.logs import postponed
+from textsim_db.cli.command_types import postponed
 from textsim_db.cli.output import Format, form_given
 from textsim_db.errors import suggestion
 from textsim_db.files.file_kinds import FileFormat, Kind, Quote

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 import typer
 
 from textsim_db import __version__
-from textsim_db.cli.logs import json_option
+from textsim_db.cli.command_types import json_option
 from textsim_db.cli.messages import explain, print_object
 from textsim_db.cli.output import console
 from textsim_db.errors import ConfigurationError, DatabaseError, SchemaError, install_extra

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from textsim_db.cli.logs import COMMANDS, json_option, log_options
+from textsim_db.cli.command_types import json_option
+from textsim_db.cli.logs import COMMANDS, log_options
 from textsim_db.errors import EmbeddedServerError
 from textsim_db.results.shown_values import shown
 

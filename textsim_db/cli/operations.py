@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textsim_db.cli import options
+from textsim_db.cli.command_types import postponed
 from textsim_db.cli.declare import (
     Help,
     help_of,
@@ -27,7 +28,6 @@ from textsim_db.cli.declare import (
     with_parameters,
     without_arguments,
 )
-from textsim_db.cli.logs import postponed
 from textsim_db.cli.messages import confirm, print_message, print_result
 from textsim_db.cli.opening import connect, opened_or_created, searched_text
 from textsim_db.cli.output import Format, write

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from textsim_db.cli.logs import json_option
+from textsim_db.cli.command_types import json_option
 from textsim_db.cli.options import misused
 from textsim_db.results.shown_values import shown, similarity
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from textsim_db.cli import options
-from textsim_db.cli.logs import configure, json_option
+from textsim_db.cli.command_types import json_option
+from textsim_db.cli.logs import configure
 from textsim_db.cli.messages import explain, print_message, print_object
 from textsim_db.cli.opening import connect
 from textsim_db.cli.progress_lines import WorkLog, counts, log

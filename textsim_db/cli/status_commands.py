@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from textsim_db.cli.logs import json_option
+from textsim_db.cli.command_types import json_option
 from textsim_db.cli.messages import print_message, print_object
 from textsim_db.cli.opening import connect, each_corpus
 from textsim_db.cli.options import misused, needs_extra

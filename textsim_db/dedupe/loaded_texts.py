@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from textsim_db.base.memory import GrowingArray, MemoryBound, free_memory
+from textsim_db.base.growing_array import GrowingArray, MemoryBound
+from textsim_db.base.memory import free_memory
 from textsim_db.base.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel
 from textsim_db.base.run_ahead import ahead, in_batches
 from textsim_db.cluster.loaded_documents import LoadedDocuments, rows_of
