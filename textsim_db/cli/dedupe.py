@@ -84,8 +84,8 @@ def dedupe(
         against (CORPUS|FILE): Remove the records that match a document of this corpus, too. The corpus
             stays as it is without --add, and its settings say what matches. May be repeated: then the
             settings of the first corpus say which records match each other. Or remove the records that
-            match one of a file of records, whose name has an ending such as .jsonl: no database is
-            opened.
+            match one of a file of records with the same columns, whose name has an ending such as
+            .jsonl: no database is opened.
         judgements (PATH): Obey the judgements of this file, which name records, and documents of
             --against, by their keys (--key). It is a file as textsim judgements import reads it, and
             textsim judgements list writes it. They come before those of the corpora of --against, which
