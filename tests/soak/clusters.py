@@ -16,6 +16,7 @@ import itertools
 import random
 import signal
 import subprocess
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -54,11 +55,13 @@ class Worker:
     def __init__(self, url: str) -> None:
         self._url = url
         self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Start the process, if none runs."""
-        if self._process is None or self._process.poll() is not None:
-            self._process = start_worker(self._url, "--poll", "0.01")
+        """Start the process, if none runs; several writers may ask for it at once."""
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self._process = start_worker(self._url, "--poll", "0.01")
 
     def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
         """End the process."""
