@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -97,10 +98,16 @@ def run_pgbouncer(address: str, settings: str = "") -> Iterator[str]:
         shutil.rmtree(folder)
 
 
+def is_listening(folder: Path) -> bool:
+    """Return whether a pooler listens; the file of its socket is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(folder / ".s.PGSQL.6432")) == 0
+
+
 def wait_for(folder: Path, process: subprocess.Popen[bytes]) -> None:
-    socket, log = folder / ".s.PGSQL.6432", folder / "log"
-    waiting.wait_for(lambda: socket.exists() or process.poll() is not None)
-    if not socket.exists():
+    waiting.wait_for(lambda: is_listening(folder) or process.poll() is not None)
+    if process.poll() is not None:
+        log = folder / "log"
         pytest.fail(f"pgbouncer did not start: {log.read_text() if log.exists() else ''}")
 
 
