@@ -44,7 +44,7 @@ BEGIN
 END $$;
 
 -- The judgements of a corpus, and whether each is stale, as _is_stale() decides. keys: only those of two of these keys.
--- A text is hashed once, however many judgements it has, and looked up, also if a caller forbids nested loops.
+-- Each text is looked up and hashed once, also if a caller forbids nested loops.
 CREATE OR REPLACE FUNCTION textsim._judgements(corpus_origin integer, keys text[])
 RETURNS TABLE (judged textsim.judgement, is_stale boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -59,7 +59,7 @@ BEGIN
         ), document AS MATERIALIZED (
             SELECT k.key, (
                 SELECT textsim._form_hash(coalesce(d.normal_form, textsim._normal_form_of_%1$s(d.word_ids), ''))
-                FROM textsim.%2$I d WHERE d.key = k.key COLLATE "default") AS hash  -- that of the index
+                FROM textsim.%2$I d WHERE d.key = k.key COLLATE "default") AS hash  -- the index has this collation
             FROM (
                 SELECT j.a FROM judgement j WHERE j.hash_a IS NOT NULL
                 UNION SELECT j.b FROM judgement j WHERE j.hash_b IS NOT NULL) k (key)

@@ -243,7 +243,7 @@ BEGIN
         SELECT FROM textsim.tracked t WHERE t.corpus_id = _is_inline.corpus_id AND t.mode = 'inline');
 END $$;
 
--- Update the clusters of the documents that this transaction has logged: the first entry does so for all of them.
+-- Update the clusters of the documents that this transaction has logged. Its first entry does so for all its entries.
 -- The writers of an attached table may have no right to write the tables of the corpus.
 CREATE OR REPLACE FUNCTION textsim._update_at_commit() RETURNS trigger
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$

@@ -1,7 +1,6 @@
 """The commands and groups of Typer that all commands are made of, and the options that they all have.
 
-A command reads its parameters when they are needed, so that a start imports little. Typer may import
-Pydantic for them, and is kept from it.
+A command reads its parameters when it needs them, and imports no Pydantic, so it starts quickly.
 """
 
 from __future__ import annotations

@@ -160,10 +160,8 @@ class ClusterPages:
         clusters = self._clusters(pairs, threshold)
         stored = self._site.survey.clusters
         shown_clusters = clusters.page(start, ON_A_PAGE)
-        largest = None
-        if not pairs.sampled:
-            first = clusters.page(0, 1)
-            largest = next((Largest(len(each.keys), each.representative) for each in first), None)
+        first = [] if pairs.sampled else clusters.page(0, 1)
+        largest = next((Largest(len(each.keys), each.representative) for each in first), None)
         begins = self._site.begins([each.representative for each in shown_clusters])
         return self._site.render(
             "clusters.html",
