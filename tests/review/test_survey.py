@@ -73,6 +73,14 @@ def test_the_first_pairs_of_the_spread_order_are_a_fair_sample() -> None:
     assert np.count_nonzero(similarity >= 0.9) >= 3
 
 
+def test_a_fair_sample_has_similar_pairs_although_all_hundredths_occur() -> None:
+    # The sample is of fewer pairs than there are hundredths.
+    pairs = [Pair(f"a{i}", f"b{i}", 0.3 + 0.6 * i / 20_000) for i in range(20_000)]
+    pairs += [Pair(f"c{i}", f"d{i}", 0.9 + i / 100) for i in range(11)]
+    first = pairs_of(pairs)
+    assert first.links.similarity[first.spread[:30]].max() >= 0.9
+
+
 def test_pairs_near_threshold_are_kept(monkeypatch: pytest.MonkeyPatch, rng: random.Random) -> None:
     pairs = random_pairs(rng, 60, 500)
     rng.shuffle(pairs)

@@ -134,11 +134,12 @@ class Pairs:
     def spread(self) -> Int64Array:
         """The numbers of the kept pairs so that the first of them are a fair sample.
 
-        In turn they are random pairs, and a random pair of each hundredth of similarity: if few pairs
-        are similar, the second half finds them.
+        In turn they are random pairs, and a random pair of each hundredth of similarity, the hundredths
+        in random order: if few pairs are similar, the second half finds them.
         """
-        numbers = np.random.default_rng(1).permutation(len(self.links.similarity))
-        bins = bins_of(self.links.similarity[numbers])
+        rng = np.random.default_rng(1)
+        numbers = rng.permutation(len(self.links.similarity))
+        bins = rng.permutation(HUNDREDTHS + 1)[bins_of(self.links.similarity[numbers])]
         order = np.argsort(bins, kind="stable")
         starts = np.searchsorted(bins[order], bins[order])
         over_bins = order[np.argsort(np.arange(len(order)) - starts, kind="stable")]
