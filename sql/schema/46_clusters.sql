@@ -1,7 +1,11 @@
 -- Clusters of pairs. Documents are numbered from 1 in the order of their keys, and a link is a pair of numbers
--- with a similarity. A pair that was judged the same is a link of similarity 2, which comes before all other links.
+-- with a similarity. A pair that was judged the same is a link that comes before all others, by its similarity.
 -- The functions of the three linkages return the same: for each document the root of its cluster, and for each root
 -- the weakest link of the cluster. In a loop, PL/pgSQL copies an array if an assignment to an element reads the array.
+
+-- The similarity of a pair that was judged the same, which no pair of texts has.
+CREATE OR REPLACE FUNCTION textsim._similarity_of_same() RETURNS double precision
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 2;
 
 -- The connected components of links, and the weakest link of a maximum spanning tree of each component.
 CREATE OR REPLACE FUNCTION textsim._single_linkage(
@@ -204,7 +208,7 @@ BEGIN
     LOOP
         CONTINUE WHEN roots[link.worse] <> link.worse;
         root := roots[link.better];
-        IF link.similarity <= 1 THEN
+        IF link.similarity < textsim._similarity_of_same() THEN
             CONTINUE WHEN root <> link.better;
             IF apart_ends IS NOT NULL THEN
                 FOR place IN coalesce(apart_ends[link.worse - 1], 0) + 1 .. apart_ends[link.worse] LOOP
@@ -265,7 +269,8 @@ BEGIN
         WITH document AS MATERIALIZED (
             SELECT k.key, k.number::integer AS number FROM unnest($2) WITH ORDINALITY k (key, number)
         ), same AS MATERIALIZED (
-            SELECT l.x, l.y FROM unnest($3, $4, $5) l (x, y, similarity) WHERE l.similarity > 1
+            SELECT l.x, l.y FROM unnest($3, $4, $5) l (x, y, similarity)
+            WHERE l.similarity = textsim._similarity_of_same()
         ), grouped AS MATERIALIZED (
             SELECT s.x, s.y FROM same s
             UNION ALL SELECT s.y, s.x FROM same s
@@ -346,7 +351,7 @@ BEGIN
                 ORDER BY p.place LIMIT 1
             )
         FROM link l
-        $query$, columns[1], columns[2], pair, CASE WHEN judged_corpus IS NULL THEN 1 ELSE 2 END);
+        $query$, columns[1], columns[2], pair, CASE WHEN judged_corpus IS NULL THEN 1 ELSE textsim._similarity_of_same() END);
     PERFORM set_config('search_path', caller_path, true);
     EXECUTE statement INTO keys, lefts, rights, similarities, fault;
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
@@ -393,7 +398,7 @@ BEGIN
 END $$;
 
 -- A query for the pairs of a corpus that may be merged; with judgements, pairs judged different are left out, and those
--- judged the same have similarity 2.
+-- judged the same are added.
 CREATE OR REPLACE FUNCTION textsim._pairs_query(
     corpus text, threshold double precision, language text, scope text, judgements boolean)
 RETURNS text
@@ -405,7 +410,8 @@ BEGIN
         corpus, threshold, language, scope)
         || CASE WHEN judgements THEN format(
             ' WHERE NOT EXISTS (SELECT FROM textsim._different_pairs(%1$L) j WHERE j.a = p.a AND j.b = p.b)'
-            ' UNION ALL SELECT s.a, s.b, 2 FROM textsim._same_pairs(%1$L, %2$L, %3$L) s',
+            ' UNION ALL SELECT s.a, s.b, textsim._similarity_of_same() '
+            'FROM textsim._same_pairs(%1$L, %2$L, %3$L) s',
             corpus, language, textsim._part(scope))
         ELSE '' END;
 END $$;
@@ -476,7 +482,7 @@ BEGIN
         $query$, ordering, 'document_' || c.id)
     INTO ranks USING pairs.keys;
     RETURN QUERY EXECUTE format($query$
-        SELECT k.key, r.key, coalesce(nullif(l.similarity, 2), (
+        SELECT k.key, r.key, coalesce(nullif(l.similarity, textsim._similarity_of_same()), (
             SELECT textsim._jaccard($6, textsim._stored_form(($6).id, d.word_ids, d.normal_form),
                 textsim._stored_form(($6).id, e.word_ids, e.normal_form))
             FROM textsim.%1$I d JOIN textsim.%1$I e ON e.key = r.key WHERE d.key = k.key))

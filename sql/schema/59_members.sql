@@ -8,26 +8,28 @@ RETURNS TABLE (key text, cluster bigint, representative text, similarity double 
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
+    of_cluster text := CASE WHEN of_key IS NOT NULL THEN format(
+        ' AND m.cluster = (SELECT o.cluster FROM textsim.%I e JOIN textsim.%I o ON o.document_id = e.id '
+        'WHERE e.key = $1%s)', 'document_' || c.id, 'member_' || c.id, textsim._alive(c, 'e')) END;
 BEGIN
     PERFORM textsim._tracking(c);
     RETURN QUERY EXECUTE format($query$
         SELECT d.key, m.cluster, r.key, (
             SELECT CASE WHEN n.node = o.node THEN 1 ELSE (
                 SELECT s.similarity FROM textsim.%4$I s
-                WHERE s.a = least(n.node, o.node) AND s.b = greatest(n.node, o.node) AND s.similarity <= 1) END
+                WHERE s.a = least(n.node, o.node) AND s.b = greatest(n.node, o.node)
+                    AND s.similarity < textsim._similarity_of_same()) END
             FROM textsim.%5$I o WHERE o.document_id = r.id),
             k.node IS NOT NULL
         FROM textsim.%1$I d
         JOIN textsim.%2$I m ON m.document_id = d.id
         JOIN textsim.%3$I c ON c.id = m.cluster
-        LEFT JOIN textsim.%1$I r ON r.id = c.representative%8$s
+        LEFT JOIN textsim.%1$I r ON r.id = c.representative%7$s
         LEFT JOIN textsim.%5$I n ON n.document_id = m.document_id
         LEFT JOIN textsim.%6$I k ON k.node = n.node
-        WHERE true%7$s%9$s
+        WHERE true%8$s%9$s
         $query$, 'document_' || c.id, 'member_' || c.id, 'cluster_' || c.id, 'match_' || c.id, 'node_' || c.id,
-        'crowded_' || c.id, textsim._alive(c, 'd'), textsim._alive(c, 'r'), CASE WHEN of_key IS NOT NULL THEN format(
-            ' AND m.cluster = (SELECT o.cluster FROM textsim.%I e JOIN textsim.%I o ON o.document_id = e.id '
-            'WHERE e.key = $1%s)', 'document_' || c.id, 'member_' || c.id, textsim._alive(c, 'e')) END)
+        'crowded_' || c.id, textsim._alive(c, 'r'), textsim._alive(c, 'd'), of_cluster)
     USING of_key;
 END $$;
 
@@ -44,7 +46,7 @@ BEGIN
         JOIN (
             SELECT x.document_id AS x, y.document_id AS y, m.similarity
             FROM textsim.%3$I m JOIN textsim.%2$I x ON x.node = m.a JOIN textsim.%2$I y ON y.node = m.b
-            WHERE m.similarity <= 1
+            WHERE m.similarity < textsim._similarity_of_same()
             UNION ALL
             SELECT x.document_id, y.document_id, 1
             FROM textsim.%2$I x JOIN textsim.%2$I y ON y.node = x.node AND y.document_id > x.document_id

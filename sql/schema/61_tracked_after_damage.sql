@@ -1,6 +1,6 @@
--- Documents of tracked corpora that the next update computes anew, after damage or a rebuild.
+-- Documents of tracked corpora that the next update computes anew, after damage or a rebuild. _log_whole_clusters and
+-- _mend_tracked are patterns, as 58 explains.
 
--- This function and the next are patterns, as the functions that update clusters are.
 -- Log documents, all of a cluster in one entry: if their nodes are gone, some of a cluster would lose its id.
 CREATE OR REPLACE FUNCTION textsim._log_whole_clusters(corpus_id integer, ids integer[]) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -8,7 +8,8 @@ BEGIN
     INSERT INTO textsim.pending (kind, corpus_id, document_ids)
     SELECT 'cluster', corpus_id, array_agg(p.id ORDER BY p.id)
     FROM (
-        SELECT o.id, (min(o.place) OVER (PARTITION BY coalesce(o.cluster, -o.id)) - 1) / 1000 AS entry
+        SELECT o.id, (min(o.place) OVER (
+            PARTITION BY o.cluster, CASE WHEN o.cluster IS NULL THEN o.id END) - 1) / 1000 AS entry
         FROM (
             SELECT i.id, m.cluster, row_number() OVER (ORDER BY m.cluster, i.id) AS place
             FROM (SELECT DISTINCT unnest(ids) AS id) i LEFT JOIN textsim.member m ON m.document_id = i.id
