@@ -1,5 +1,6 @@
 -- Tracked corpora: their matches and clusters stand in tables that stay current. Triggers on the documents log the
--- ids of changed documents, in the writer's transaction, and update_clusters() processes the log.
+-- ids of changed documents, in the writer's transaction, and update_clusters() processes the log. Of all entries only
+-- these have document_ids; their kind is cluster, or failed if they were set aside.
 
 -- The tables, indexes and sequence that tracking adds to a corpus, with their statements; check compares them.
 CREATE OR REPLACE FUNCTION textsim._tracking_relations(corpus_id integer)
@@ -162,10 +163,10 @@ CREATE OR REPLACE FUNCTION textsim._tracking_functions(corpus_id integer) RETURN
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 25
 BEGIN ATOMIC
     SELECT f.name, f.statement FROM textsim._functions_like(ARRAY[
-        '_move_to_nodes', '_find_candidates', '_find_matches', '_judged_links', '_with_judged', '_store_links',
-        '_place_judged', '_remove_empty_nodes', '_first_documents', '_are_kept', '_later_neighbours', '_group_nodes',
-        '_followed_otherwise', '_kept_groups', '_store_groups', '_end_clusters', '_update_batch', '_log_whole_clusters',
-        '_mend_tracked'], $1) f;
+        '_move_to_nodes', '_remove_empty_nodes', '_has_long_bucket', '_find_candidates', '_find_matches', '_with_judged',
+        '_judged_pairs', '_store_matches', '_place_judged', '_first_documents', '_are_kept', '_later_neighbours',
+        '_group_nodes', '_kept_groups', '_flows', '_continue_clusters', '_store_groups', '_end_clusters', '_update_batch',
+        '_log_whole_clusters', '_mend_tracked'], $1) f;
 END;
 
 CREATE OR REPLACE FUNCTION textsim._make_tracking_functions(corpus_id integer) RETURNS void
@@ -208,8 +209,8 @@ DECLARE
     ids integer[];
 BEGIN
     IF linkage IS DISTINCT FROM 'kept' THEN
-        RAISE EXCEPTION 'linkage is %; tracked clusters have linkage kept only, and % computes others on demand',
-            quote_nullable(linkage), 'clusters()' USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'linkage is %; tracked clusters have linkage kept only, and clusters() computes others on demand',
+            quote_nullable(linkage) USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM textsim._check_choice('mode', mode, 'queue', 'inline');
     IF NOT pg_try_advisory_xact_lock_shared(hashtextextended('textsim rebuild of corpus ' || c.id, 0))

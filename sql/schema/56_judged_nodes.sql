@@ -1,9 +1,9 @@
 -- How the clusters of tracked corpora obey judgements. A document that was judged the same as another, or different,
 -- has a node of its own. The pairs that were judged different do not match, and the pairs of a group that was judged
--- the same have the similarity 2. Whether a judged document is kept also depends on the clusters of the documents that
--- judgements connect it with, so all of these are examined together.
+-- the same do, with _similarity_of_same(). Whether a judged document is kept also depends on the clusters of the documents
+-- that judgements connect it with, so all of these are examined together.
 --
--- _with_judged, _judged_links, _store_links and _place_judged are patterns, as 58 explains.
+-- _with_judged, _judged_pairs, _store_matches and _place_judged are patterns, as 58 explains.
 
 -- Whether a pair of documents of a corpus was judged the same or different.
 CREATE OR REPLACE FUNCTION textsim._has_verdicts(corpus_origin integer) RETURNS boolean
@@ -47,7 +47,7 @@ LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_te
 SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 BEGIN
     RETURN array(
-        WITH RECURSIVE walk (key, is_judged) AS (
+        WITH RECURSIVE walk (key, is_in_pair) AS (
             SELECT unnest(keys) COLLATE "C", false
             UNION
             SELECT e.key, true FROM walk w CROSS JOIN LATERAL (
@@ -58,7 +58,7 @@ BEGIN
                 WHERE j.origin = corpus_origin AND j.b = w.key AND j.verdict = ANY (verdicts)
             ) e (key)
         )
-        SELECT w.key::text FROM walk w WHERE w.is_judged);
+        SELECT w.key::text FROM walk w WHERE w.is_in_pair);
 END $$;
 
 -- Nodes, and the nodes that judgements connect with their documents or with logged documents.
@@ -81,16 +81,16 @@ BEGIN
     RETURN array(
         SELECT unnest(nodes)
         UNION
-        SELECT n.node
+        SELECT o.node
         FROM (
             SELECT (SELECT n.node FROM textsim.node n WHERE n.document_id = d.id) AS node
             FROM textsim.document d WHERE d.key = ANY (keys)
-        ) n
-        WHERE n.node IS NOT NULL);
+        ) o
+        WHERE o.node IS NOT NULL);
 END $$;
 
 -- The pairs of a given and another node that were judged different, or are of one group that was judged the same.
-CREATE OR REPLACE FUNCTION textsim._judged_links(corpus_origin integer, nodes integer[])
+CREATE OR REPLACE FUNCTION textsim._judged_pairs(corpus_origin integer, nodes integer[])
 RETURNS TABLE (a integer, b integer, is_same boolean)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off SET jit = off AS $$
@@ -101,10 +101,10 @@ DECLARE
     obeyed textsim.judgement[] := array(SELECT j FROM textsim._obeyed_judgements(corpus_origin, keys) j);
 BEGIN
     RETURN QUERY
-        WITH document AS MATERIALIZED (
+        WITH judged AS MATERIALIZED (
             SELECT d.key, d.part, d.id = ANY (documents) AS is_given, (
                 SELECT n.node FROM textsim.node n
-                -- While this update runs, a document may be judged that is in a node with copies.
+                -- A document that is judged while this update runs is still in the node of its copies.
                 WHERE n.document_id = d.id AND n.words_hash = textsim._judged_hash(d.id)) AS node
             FROM textsim.document d WHERE d.key = ANY (keys)
         ), grouped AS MATERIALIZED (
@@ -115,18 +115,19 @@ BEGIN
             SELECT x.key, y.key, true FROM grouped x JOIN grouped y ON y.root = x.root AND x.key < y.key
         )
         SELECT least(x.node, y.node), greatest(x.node, y.node), p.is_same
-        FROM pair p JOIN document x ON x.key = p.a JOIN document y ON y.key = p.b
+        FROM pair p JOIN judged x ON x.key = p.a JOIN judged y ON y.key = p.b
         WHERE (x.is_given OR y.is_given) AND x.node <> y.node AND x.part IS NOT DISTINCT FROM y.part;
 END $$;
 
 -- Find and store the matches of nodes, and return how many are new.
-CREATE OR REPLACE FUNCTION textsim._store_links(c textsim.corpus, threshold double precision, nodes integer[])
+CREATE OR REPLACE FUNCTION textsim._store_matches(c textsim.corpus, threshold double precision, nodes integer[])
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    found record := textsim._find_matches(c, threshold, nodes);
+    found record;
     stored bigint;
 BEGIN
+    found := textsim._find_matches(c, threshold, nodes);
     INSERT INTO textsim.match (a, b, similarity, since)
     SELECT f.a, f.b, f.similarity,
         CASE WHEN NOT textsim._is_match(f.similarity, textsim._unique_from(c)) THEN now() END
@@ -141,7 +142,7 @@ BEGIN
     RETURN stored;
 END $$;
 
--- Give the judged documents that do not wait in the log nodes of their own, with their links.
+-- Give the judged documents that do not wait in the log nodes of their own, with their matches.
 CREATE OR REPLACE FUNCTION textsim._place_judged(c textsim.corpus, threshold double precision) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
 SET jit = off AS $$
@@ -154,7 +155,8 @@ DECLARE
             WHERE j.origin = corpus_origin AND j.verdict IN ('same', 'different'))
             AND d.id NOT IN (SELECT unnest(textsim._logged_ids(c.id))));
 BEGIN
-    PERFORM textsim._store_links(c, threshold, (textsim._move_to_nodes(c, documents)).searched);
+    -- All clusters are computed after this, so it does not matter which nodes changed.
+    PERFORM textsim._store_matches(c, threshold, (textsim._move_to_nodes(c, documents)).searched);
 END $$;
 
 -- The stored documents that a judgement of two keys concerns, and whether none is missing.
@@ -162,7 +164,7 @@ CREATE OR REPLACE FUNCTION textsim._judged_documents(
     corpus_id integer, keys text[], OUT ids integer[], OUT are_all boolean)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    -- A contradiction changes the links of a whole group.
+    -- A contradiction changes the matches of a whole group.
     concerned text[] := array(
         SELECT unnest(keys) UNION SELECT unnest(textsim._connected_keys(
             (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = corpus_id), keys, '{same}')));
@@ -173,13 +175,12 @@ BEGIN
 END $$;
 
 -- Documents that changed, and those of their groups: a judgement among these may be stale now, or hold again. A pair
--- judged different of two groups is a link of the changed document only.
+-- judged different of two groups concerns the changed document only.
 CREATE OR REPLACE FUNCTION textsim._with_connected(corpus_id integer, documents integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     corpus_origin integer := (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = corpus_id);
     keys text[];
-    connected integer[];
 BEGIN
     IF documents <> '{}' AND textsim._has_verdicts(corpus_origin) THEN
         EXECUTE format($query$
@@ -190,10 +191,9 @@ BEGIN
                 UNION ALL SELECT j.b FROM textsim.judgement j WHERE j.origin = $2 AND j.verdict = 'same')
             $query$, 'document_' || corpus_id, 'removed_' || corpus_id)
         INTO keys USING documents, corpus_origin;
-        EXECUTE format('SELECT array_agg(d.id) FROM textsim.%I d WHERE d.key = ANY ($1)', 'document_' || corpus_id)
-        INTO connected USING textsim._connected_keys(corpus_origin, keys, '{same}');
+        documents := documents || (textsim._judged_documents(corpus_id, keys)).ids;
     END IF;
-    RETURN documents || connected;
+    RETURN documents;
 END $$;
 
 -- Log the documents of a tracked corpus whose clusters a judgement may change.

@@ -2,7 +2,7 @@
 --
 --     _logged_documents  take the ids of changed documents from the log
 --     _move_to_nodes     take these documents out of their nodes, and give each the node of its words
---     _store_links       compare new nodes with all others, and store their matches
+--     _store_matches     compare new nodes with all others, and store their matches
 --     _kept_groups       compute the clusters of the documents that may have changed theirs
 --     _store_groups      give the clusters their ids, and write members and events
 --
@@ -22,24 +22,16 @@
 --
 -- The functions that _tracking_functions() lists name the tables that are patterns for those of a tracked corpus. Each
 -- tracked corpus has copies of these functions, which name its own tables, so their statements are planned once in a
--- session. The sizes of arrays and CTEs are guessed then, so a function forbids nested loops, and a subquery, or LATERAL,
--- looks rows up in an index.
+-- session. The sizes of arrays and CTEs are guessed then, so a join could be a nested loop over thousands of rows, or
+-- read a whole table. Therefore most of these functions forbid nested loops. They look rows up in an index by a subquery
+-- or LATERAL, because EXISTS would become a join, and where they join, by `m.document_id = ANY (documents)`, too.
 
--- Store the clusters of documents, given by the representative of each, NULL for a document that is in no node.
--- clusters, cluster_representatives: those that have other members, too, which stay with their representatives.
--- One new cluster continues an old one: the one with its representative, or else with most of its members. If it
--- continues several, it takes the id of the largest; of equals, the oldest.
-CREATE OR REPLACE FUNCTION textsim._store_groups(
-    documents integer[], representatives integer[], clusters bigint[], cluster_representatives integer[])
-RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
-SET jit = off AS $$
-DECLARE
-    -- By new cluster: ids, representatives, sizes, are_new. By old cluster: old_ids, and heirs, the id of the cluster
-    -- that continues it, or NULL.
-    stored record;
-    -- By document that goes to another cluster: documents, old_ids, new_ids; NULL for none.
-    moves record;
+-- How many documents go from an old cluster, or from none, to the cluster of a representative, or to none. have_main:
+-- whether these have the representative of the old cluster. The arguments are those of _store_groups().
+CREATE OR REPLACE FUNCTION textsim._flows(
+    documents integer[], representatives integer[], clusters bigint[], cluster_representatives integer[],
+    OUT old_ids bigint[], OUT targets integer[], OUT sizes bigint[], OUT have_main boolean[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET jit = off AS $$
 BEGIN
     WITH given AS MATERIALIZED (
         SELECT g.document_id, g.representative, m.cluster
@@ -48,64 +40,94 @@ BEGIN
     ), old AS MATERIALIZED (
         SELECT c.id, c.representative, c.size FROM textsim.cluster c
         WHERE c.id = ANY (array(SELECT g.cluster FROM given g WHERE g.cluster IS NOT NULL) || clusters)
-    -- A flow of documents goes from an old cluster, or from none, to the cluster of a representative. has_main: whether
-    -- it has the representative of the old cluster.
-    ), flow (cluster, representative, size, has_main) AS MATERIALIZED (
+    ), flow (cluster, representative, size, has_main) AS (
         SELECT o.id, g.representative, count(*), bool_or(g.document_id = o.representative)
         FROM given g LEFT JOIN old o ON o.id = g.cluster
         GROUP BY o.id, g.representative
         UNION ALL
+        -- The rest of a cluster stays with its representative.
         SELECT o.id, r.representative, o.size - count(g.document_id),
             bool_or(g.document_id = o.representative) IS NOT TRUE
         FROM unnest(clusters, cluster_representatives) r (id, representative)
         JOIN old o ON o.id = r.id LEFT JOIN given g ON g.cluster = o.id
         GROUP BY o.id, r.representative, o.size HAVING o.size > count(g.document_id)
+    )
+    SELECT array_agg(f.cluster), array_agg(f.representative), array_agg(f.size), array_agg(f.has_main) FROM flow f
+    INTO old_ids, targets, sizes, have_main;
+END $$;
+
+-- By new cluster: ids, kept, its representative, sizes, and are_new. By old cluster: old_ids, and heirs, the id of the
+-- cluster that continues it, or NULL. The arguments are those of _store_groups().
+-- One new cluster continues an old one: the one with its representative, or else with most of its members. If it
+-- continues several, it takes the id of the largest; of equals, the oldest.
+CREATE OR REPLACE FUNCTION textsim._continue_clusters(
+    documents integer[], representatives integer[], clusters bigint[], cluster_representatives integer[],
+    OUT ids bigint[], OUT kept integer[], OUT sizes integer[], OUT are_new boolean[], OUT old_ids bigint[],
+    OUT heirs bigint[])
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
+DECLARE
+    flows record;
+BEGIN
+    flows := textsim._flows(documents, representatives, clusters, cluster_representatives);
+    WITH flow (cluster, representative, size, has_main) AS MATERIALIZED (
+        SELECT * FROM unnest(flows.old_ids, flows.targets, flows.sizes, flows.have_main)
     ), new AS MATERIALIZED (
         SELECT f.representative, sum(f.size)::integer AS size
         FROM flow f WHERE f.representative IS NOT NULL GROUP BY f.representative HAVING sum(f.size) > 1
-    ), heir AS MATERIALIZED (
+    ), heir AS MATERIALIZED (  -- of each old cluster
         SELECT DISTINCT ON (f.cluster) f.cluster, f.cluster_size, n.representative
         FROM (SELECT f.*, sum(f.size) OVER (PARTITION BY f.cluster) AS cluster_size FROM flow f) f
         LEFT JOIN new n ON n.representative = f.representative
         WHERE f.cluster IS NOT NULL
         ORDER BY f.cluster, n.representative IS NULL, f.has_main DESC, f.size DESC, n.representative
-    ), continued AS (
+    ), taken AS (  -- the old cluster whose id a new one takes
         SELECT DISTINCT ON (h.representative) h.representative, h.cluster
         FROM heir h WHERE h.representative IS NOT NULL
         ORDER BY h.representative, h.cluster_size DESC, h.cluster
     ), identified AS MATERIALIZED (
-        SELECT coalesce(o.cluster, nextval('textsim.cluster_id_seq')) AS id, n.representative, n.size,
-            o.cluster IS NULL AS is_new
-        FROM new n LEFT JOIN continued o ON o.representative = n.representative
+        SELECT coalesce(t.cluster, nextval('textsim.cluster_id_seq')) AS id, n.representative, n.size,
+            t.cluster IS NULL AS is_new
+        FROM new n LEFT JOIN taken t ON t.representative = n.representative
     )
-    SELECT n.*, h.*
-    FROM (
-        SELECT array_agg(n.id) AS ids, array_agg(n.representative) AS representatives, array_agg(n.size) AS sizes,
-            array_agg(n.is_new) AS are_new
-        FROM identified n
-    ) n
+    SELECT n.*, o.*
+    FROM (SELECT array_agg(i.id), array_agg(i.representative), array_agg(i.size), array_agg(i.is_new) FROM identified i) n
     CROSS JOIN (
-        SELECT array_agg(h.cluster) AS old_ids, array_agg(n.id) AS heirs
-        FROM heir h LEFT JOIN identified n ON n.representative = h.representative
-    ) h
-    INTO stored;
+        SELECT array_agg(h.cluster), array_agg(i.id)
+        FROM heir h LEFT JOIN identified i ON i.representative = h.representative) o
+    INTO ids, kept, sizes, are_new, old_ids, heirs;
+END $$;
+
+-- Store the clusters of documents, given by the representative of each, NULL for a document that is in no node.
+-- clusters, cluster_representatives: those that have other members, too, which stay with their representatives.
+CREATE OR REPLACE FUNCTION textsim._store_groups(
+    documents integer[], representatives integer[], clusters bigint[], cluster_representatives integer[])
+RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
+SET jit = off AS $$
+DECLARE
+    stored record;
+    -- By document that goes to another cluster: documents, and from_ids and to_ids, the clusters; NULL for none.
+    moves record;
+BEGIN
+    stored := textsim._continue_clusters(documents, representatives, clusters, cluster_representatives);
     -- If all others leave a representative, it is in no cluster.
     SELECT documents || array_agg(k.id), representatives || array_agg(NULL::integer) INTO documents, representatives
     FROM (
         SELECT unnest(cluster_representatives)
-        EXCEPT SELECT unnest(documents) EXCEPT SELECT unnest(stored.representatives)
+        EXCEPT SELECT unnest(documents) EXCEPT SELECT unnest(stored.kept)
     ) k (id);
-    SELECT array_agg(g.document_id) AS documents, array_agg(m.cluster) AS old_ids, array_agg(n.id) AS new_ids
+    SELECT array_agg(g.document_id) AS documents, array_agg(m.cluster) AS from_ids, array_agg(n.id) AS to_ids
     FROM unnest(documents, representatives) g (document_id, representative)
     LEFT JOIN textsim.member m ON m.document_id = g.document_id AND m.document_id = ANY (documents)
-    LEFT JOIN unnest(stored.ids, stored.representatives) n (id, representative) ON n.representative = g.representative
+    LEFT JOIN unnest(stored.ids, stored.kept) n (id, representative) ON n.representative = g.representative
     WHERE n.id IS DISTINCT FROM m.cluster
     INTO moves;
     WITH new AS MATERIALIZED (SELECT n.id, n.is_new FROM unnest(stored.ids, stored.are_new) n (id, is_new)),
     heir AS MATERIALIZED (SELECT h.old, h.new FROM unnest(stored.old_ids, stored.heirs) h (old, new)),
     move AS MATERIALIZED (
         SELECT m.document_id, m.old, m.new, n.is_new
-        FROM unnest(moves.documents, moves.old_ids, moves.new_ids) m (document_id, old, new)
+        FROM unnest(moves.documents, moves.from_ids, moves.to_ids) m (document_id, old, new)
         LEFT JOIN new n ON n.id = m.new
         -- A document that goes to the heir of its cluster has no event of its own.
         LEFT JOIN heir h ON h.old = m.old AND h.new = m.new
@@ -129,7 +151,7 @@ BEGIN
         ORDER BY step, cluster, document_id, other
     ) o;
     WITH move AS MATERIALIZED (
-        SELECT m.document_id, m.new FROM unnest(moves.documents, moves.new_ids) m (document_id, new)
+        SELECT m.document_id, m.new FROM unnest(moves.documents, moves.to_ids) m (document_id, new)
     ), gone AS (
         DELETE FROM textsim.member m USING move v
         WHERE m.document_id = v.document_id AND v.new IS NULL AND m.document_id = ANY (moves.documents)
@@ -142,7 +164,7 @@ BEGIN
     WHERE h.new IS DISTINCT FROM h.old;
     INSERT INTO textsim.cluster AS c (id, representative, size)
     SELECT n.id, n.representative, n.size
-    FROM unnest(stored.ids, stored.representatives, stored.sizes) n (id, representative, size)
+    FROM unnest(stored.ids, stored.kept, stored.sizes) n (id, representative, size)
     ON CONFLICT (id) DO UPDATE SET representative = excluded.representative, size = excluded.size
     WHERE (c.representative, c.size) <> (excluded.representative, excluded.size);
 END $$;
@@ -162,16 +184,17 @@ BEGIN
 END $$;
 
 -- Bring the clusters of a corpus up to date with changed documents.
-CREATE OR REPLACE FUNCTION textsim._update_batch(
-    c textsim.corpus, threshold double precision, logged integer[])
+CREATE OR REPLACE FUNCTION textsim._update_batch(c textsim.corpus, threshold double precision, logged integer[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    moved record := textsim._move_to_nodes(c, logged);
+    moved record;
+    matches bigint;
     grouped record;
     gone integer[];
-    matches bigint := textsim._store_links(c, threshold, moved.searched);
 BEGIN
+    moved := textsim._move_to_nodes(c, logged);
+    matches := textsim._store_matches(c, threshold, moved.searched);
     IF matches = 0 AND moved.old_nodes = '{}'
         AND (SELECT count(*) FROM textsim.node n WHERE n.node = ANY (moved.changed)) = cardinality(moved.changed)
         AND NOT EXISTS (SELECT FROM textsim.member m WHERE m.document_id = ANY (logged))
@@ -193,13 +216,10 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._update_clusters(
     corpus text, waits boolean DEFAULT true, entry_id bigint DEFAULT NULL)
 RETURNS integer
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 -- A worker forbids these joins, because its own statements read few rows.
-SET enable_hashjoin = on
-SET enable_mergejoin = on
+SET enable_hashjoin = on SET enable_mergejoin = on
 -- Plans that are forbidden cost so much that each statement would be compiled, which takes half a second.
 SET jit = off AS $$
 DECLARE

@@ -111,7 +111,7 @@ BEGIN
                 '_connected_nodes', '_lost_parts', '_joined_groups', '_with_clusters', '_with_judged_clusters',
                 '_touching_nodes', '_regrouped_nodes', '_complete_groups', '_nodes_after_kept', '_followers',
                 '_move_to_nodes', '_kept_groups', '_store_groups', '_update_batch', '_hashes_of', '_unsearched_nodes',
-                '_find_links', '_kept_neighbours', '_tracking_triggers', '_candidates', '_search'])
+                '_find_links', '_store_links', '_judged_links', '_kept_neighbours', '_tracking_triggers', '_candidates', '_search'])
     LOOP
         EXECUTE format('DROP FUNCTION %s', function);
     END LOOP;

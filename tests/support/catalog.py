@@ -34,7 +34,7 @@ WALKS_INDEX = re.compile(
 
 WITHOUT_NESTED_LOOPS = re.compile(
     r"(?:textsim\.)?(?:_move_to_nodes|_remove_empty_nodes|_first_documents|_are_kept|_later_neighbours"
-    r"|_group_nodes|_followed_otherwise|_kept_groups|_store_groups|_end_clusters|_judged_links|_with_judged|_place_judged|_unequal_keys)(?:_\d+)?\(|(?:textsim\.)?_candidates_\d+\("
+    r"|_group_nodes|_kept_groups|_flows|_continue_clusters|_store_groups|_end_clusters|_judged_pairs|_with_judged|_place_judged|_unequal_keys)(?:_\d+)?\(|(?:textsim\.)?_candidates_\d+\("
 )
 """Matches functions of tracked clusters and of searches, in which the sizes of CTEs are guessed."""
 

@@ -372,7 +372,7 @@ def test_clusters_of_more_documents_than_a_batch_keep_their_ids(
 ) -> None:
     """Members that were added far apart are in different batches unless a cluster is logged whole."""
     for function, large, small in (
-        ("_logged_documents", ">= 5000", ">= 10"),
+        ("_logged_documents", ":= 5000", ":= 10"),
         ("_log_whole_clusters", "/ 1000", "/ 10"),
     ):
         body = value(connection, "SELECT pg_get_functiondef(%s::regproc)", [f"textsim.{function}"])
