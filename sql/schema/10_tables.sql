@@ -297,8 +297,8 @@ CREATE TABLE IF NOT EXISTS textsim.node (
     words_hash uuid
 );
 COMMENT ON TABLE textsim.node
-    IS 'Pattern of the tables node_N: the documents of a tracked corpus that have words. Documents with the same '
-    'words and part have one node, and all documents of a node have the same shingles. It has no rows.';
+    IS 'Pattern of the tables node_N: the documents of a tracked corpus that have words. The documents of a node are '
+    'known to have the same shingles and part. It has no rows.';
 
 CREATE TABLE IF NOT EXISTS textsim.match (
     a integer NOT NULL,  -- the node with the lower id
@@ -312,14 +312,13 @@ COMMENT ON TABLE textsim.match
 
 CREATE TABLE IF NOT EXISTS textsim.crowded (
     node integer NOT NULL,  -- id of the node
-    -- whether it has more earlier candidates than it was compared with; otherwise a bucket has more documents
-    -- than are read
+    -- whether it has more earlier candidates than count; otherwise a bucket has more documents than are read
     is_full boolean NOT NULL,
-    lost integer NOT NULL DEFAULT 0  -- how many matches it has lost since then; if they are many, it is compared again
+    lost integer NOT NULL DEFAULT 0  -- how many matches it has lost since it was compared; if they are many, it is compared again
 );
 COMMENT ON TABLE textsim.crowded
-    IS 'Pattern of the tables crowded_N: the nodes of a tracked corpus that were compared with some of their '
-    'candidates only, because they have too many. It has no rows.';
+    IS 'Pattern of the tables crowded_N: the nodes of a tracked corpus with too many candidates, so not all their '
+    'matches are stored. It has no rows.';
 
 CREATE TABLE IF NOT EXISTS textsim.member (
     document_id integer NOT NULL,  -- the document

@@ -25,7 +25,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 -- The entries are read in the order of their index, whatever the statistics are.
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off AS $$
 DECLARE
-    most CONSTANT integer := 5000;  -- with so many documents a batch is full
+    most CONSTANT integer := 5000;  -- documents of a full batch
     entry record;
     entries bigint[] := '{}';
     documents integer[];
@@ -233,7 +233,7 @@ BEGIN
 END $$;
 
 -- The matches of nodes, found anew, as judgements leave them: pairs of nodes, the lower id first, with their similarity.
--- crowded: the nodes that were compared with some of their candidates only; full_nodes: those that have too many.
+-- crowded: the nodes that are; full_nodes: those of them that have too many earlier candidates.
 -- STABLE, as _find_candidates is, so both see the same. It does not forbid nested loops, because a setting holds in the
 -- functions that it calls, and few documents are looked up.
 CREATE OR REPLACE FUNCTION textsim._find_matches(
@@ -241,7 +241,7 @@ CREATE OR REPLACE FUNCTION textsim._find_matches(
     OUT similarities double precision[], OUT crowded integer[], OUT full_nodes integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    shingles_of_batch CONSTANT integer := 400000;  -- about so many shingles are read at once
+    shingles_of_batch CONSTANT integer := 400000;  -- the limit of what is read at once
     candidates record;
     corpus_origin integer := coalesce(c.origin, c.id);
 BEGIN

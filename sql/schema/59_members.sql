@@ -67,8 +67,8 @@ COMMENT ON FUNCTION textsim.members(text, text)
     IS 'Returns the documents of the clusters of a tracked corpus: key, the id of the cluster, the key of the document '
     'that represents it, which is the one to keep, and the exact similarity to that document. The similarity is NULL '
     'if the two documents were judged the same: judgements are obeyed, as in clusters() with judgements. crowded says '
-    'that the document has too many candidates, as texts of one template have. It was compared with at most 200 earlier '
-    'ones, so its cluster may be incomplete. With key, only the cluster of this document is returned, and no other one is '
+    'that the document has too many candidates, as texts of one template have. At most 200 earlier '
+    'ones count, so its cluster may be incomplete. With key, only the cluster of this document is returned, and no other one is '
     'read. A document without a match has no row, and neither has a document that has expired. If the representative has '
     'expired, it is NULL until clusters are updated. Raises an error if the corpus is not tracked.';
 

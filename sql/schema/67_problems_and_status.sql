@@ -529,6 +529,6 @@ COMMENT ON FUNCTION textsim.status(text)
     'index_pending() gives their words ids, which saves about saved_by_ids bytes. It also counts documents that were '
     'removed since. linkage and tracked_threshold say how the corpus is tracked, and are NULL if it is not. outdated '
     'is the number of documents that have changed since its clusters were updated, the first of them at '
-    'outdated_since. crowded is the number of texts that were compared with some of their candidates only, as '
+    'outdated_since. crowded is the number of texts that have too many candidates, of which not all count, as '
     'members() says. notes name the tables that a worker will compare with their documents, such as after a restore, and where words '
     'of forgotten documents are left.';

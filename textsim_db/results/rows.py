@@ -102,7 +102,7 @@ class Member(NamedTuple):
     similarity: float | None
     """The similarity to the representative; None if it is below the threshold."""
     crowded: bool
-    """Whether it has too many candidates, and was compared with at most 200 earlier ones.
+    """Whether it has too many candidates, of which at most 200 earlier ones count.
 
     Texts of one template have as many. Its cluster may be incomplete.
     """

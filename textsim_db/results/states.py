@@ -57,7 +57,7 @@ class Status(NamedTuple):
     outdated_since: datetime | None
     """The time of the first of these changes, or None."""
     crowded: int
-    """The texts of the tracked clusters that were compared with some of their candidates only."""
+    """The texts of the tracked clusters that have too many candidates, of which not all count."""
     indexed_is_estimate: bool
     """Whether `indexed` is an estimate: above ten thousand documents."""
     notes: list[str]
