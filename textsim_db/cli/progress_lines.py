@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import sys
 import time
@@ -11,10 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import typer
 
-from textsim_db.base.memory import keep_freed_memory
 from textsim_db.base.progress_bar import bar
-from textsim_db.cli.logs import COMMANDS, log_options
-from textsim_db.cli.messages import print_message, print_result
+from textsim_db.cli.messages import COMMANDS, common_options, print_message, print_result
 from textsim_db.results import AddReport, ChangeReport
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class Measured(Protocol):
 
 @contextmanager
 def progress(action: str, noun: str) -> Iterator[Show]:
-    if log_options.json:
+    if common_options.log_json:
         yield _Records(action, noun, LOG_SECONDS)
     elif sys.stderr.isatty():
         with bar(action, noun) as show:
@@ -89,6 +88,24 @@ def loading(measured: Measured | None, documents: Iterable[Loaded]) -> Iterator[
     keep_freed_memory()
     with progress("indexing", "documents") as show:
         yield Load(measured if sys.stderr.isatty() else None, documents, show)
+
+
+# The options of mallopt(3), and their values.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+_OPTIONS = {_M_ARENA_MAX: 1, _M_MMAP_THRESHOLD: 2**30, _M_TRIM_THRESHOLD: 2**31 - 1}
+
+
+def keep_freed_memory() -> bool:
+    """Keep freed memory for the next batch, whatever its thread; return whether the system can do that.
+
+    The C library of Linux gives each thread memory of its own, and returns it to the system after each
+    batch. The next batch then gets fresh pages, which the system clears first. That takes a fifth of the
+    client's time. The setting holds for the whole process, so only commands change it.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
+    return mallopt is not None and all(mallopt(*option) == 1 for option in _OPTIONS.items())
 
 
 class Load(Generic[Loaded]):

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from textsim_db.cli import options
-from textsim_db.cli.command_types import json_option
-from textsim_db.cli.logs import configure
-from textsim_db.cli.messages import explain, print_message, print_object
+from textsim_db.cli.messages import common_options, configure, explain, print_message, print_object
 from textsim_db.cli.opening import connect
 from textsim_db.cli.progress_lines import WorkLog, counts, log
 from textsim_db.errors import ConfigurationError, CorpusNotFound
@@ -81,7 +79,7 @@ def worker(
         work.write()
         log.info("ended: %s", total.summary, extra=counts(total))
         failed = _warn_of_failures(db) if once else 0
-    if json_option.is_given:
+    if common_options.json:
         print_object(counts(total))
     if failed or (once and (indexer.unusable or indexer.left_to_others)):
         raise typer.Exit(1)
