@@ -70,9 +70,9 @@ _SHOWN_TWINS = 20
 def add_documents(
     corpus: Corpus, measured: Measured, documents: Iterable[tuple[Any, ...]]
 ) -> AddReport:
-    with loading(measured, documents) as load:
+    with loading(measured) as load:
         try:
-            return corpus.add_many(load, load.after_batch)
+            return corpus.add_many(documents, load.after_batch)
         except (DatabaseError, KeyboardInterrupt, SystemError) as error:
             error.add_note(
                 f"{count(load.report.stored, 'document')} were stored and stay; repeat the command "

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -245,15 +244,3 @@ class _Reason:
     count: int = 0
     places: dict[str, list[str]] = field(default_factory=dict)
     """The first places by the reason with its numbers."""
-
-
-def program() -> str:
-    """Return the name by which the user runs this program, quoted for a shell."""
-    import shlex
-    import shutil
-
-    name = sys.argv[0]
-    if PurePath(name).name != "textsim":
-        return f"{shlex.quote(sys.executable)} -m textsim_db.cli"
-    on_path = shutil.which("textsim")
-    return "textsim" if on_path and PurePath(on_path) == PurePath(name) else shlex.quote(name)

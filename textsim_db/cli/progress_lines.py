@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import typer
 
@@ -24,7 +24,6 @@ LOG_SECONDS = 5.0
 _LINE_SECONDS = 30.0
 """Seconds between two lines where standard error is a file, and no program reads it."""
 
-Loaded = TypeVar("Loaded")
 Item = TypeVar("Item")
 
 
@@ -83,11 +82,11 @@ def counted(
 
 
 @contextmanager
-def loading(measured: Measured | None, documents: Iterable[Loaded]) -> Iterator[Load[Loaded]]:
-    """Yield a load of documents and show its progress; from then on the process keeps freed memory."""
+def loading(measured: Measured) -> Iterator[Load]:
+    """Show the progress of a load of documents; from then on the process keeps freed memory."""
     keep_freed_memory()
     with progress("indexing", "documents") as show:
-        yield Load(measured if sys.stderr.isatty() else None, documents, show)
+        yield Load(measured, show)
 
 
 # The options of mallopt(3), and their values.
@@ -108,28 +107,19 @@ def keep_freed_memory() -> bool:
     return mallopt is not None and all(mallopt(*option) == 1 for option in _OPTIONS.items())
 
 
-class Load(Generic[Loaded]):
-    """The documents of a load, with the share that has been read, and the latest report."""
+class Load:
+    """Shows the progress of a load by the share of the input that has been read; keeps the report."""
 
-    def __init__(self, measured: Measured | None, documents: Iterable[Loaded], show: Show) -> None:
+    def __init__(self, measured: Measured, show: Show) -> None:
         self.report = AddReport()
         self._input = measured
-        self._documents = documents
+        self._total = measured.total_bytes() if sys.stderr.isatty() else None
         self._show = show
-        self._share: float | None = None
-
-    def __iter__(self) -> Iterator[Loaded]:
-        total = self._input and self._input.total_bytes()
-        looked_at = 0.0
-        for document in self._documents:
-            yield document
-            if self._input and total and time.monotonic() - looked_at > _REFRESH_SECONDS:
-                looked_at = time.monotonic()
-                self._share = self._input.bytes_read / total
 
     def after_batch(self, report: AddReport) -> None:
         self.report = report
-        self._show(report.received, share=self._share)
+        share = self._input.bytes_read / self._total if self._total else None
+        self._show(report.received, share=share)
 
 
 class _Records:

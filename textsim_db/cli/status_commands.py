@@ -13,8 +13,9 @@ import typer
 
 from textsim_db.cli.messages import common_options, print_message, print_object
 from textsim_db.cli.opening import connect, each_corpus
-from textsim_db.cli.options import misused, needs_extra
+from textsim_db.cli.options import misused
 from textsim_db.cli.output import Format, write
+from textsim_db.errors import needs_extra
 from textsim_db.results import ScopeStatus, Source
 from textsim_db.results.shown_values import count, shown
 

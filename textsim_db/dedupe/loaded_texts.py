@@ -76,9 +76,10 @@ class LoadedTexts:
 
     def read(
         self, documents: Iterable[KeyedText], progress: Callable[[AddReport], None] | None = None
-    ) -> AddReport:
+    ) -> list[tuple[int, str]]:
         """Add documents with keys of key_of(), in their order; call progress after each batch.
 
+        Return the number of each document that cannot be compared, with the reason.
         If the settings make the join exact, the first documents show which shingles are common.
         """
         # Documents without a scope are read faster.
@@ -92,7 +93,7 @@ class LoadedTexts:
                 report.refused += batch.refused
                 if progress is not None:
                     progress(report)
-        return report
+        return [(int(refusal.key), refusal.reason) for refusal in report.refused]
 
     def _add(self, documents: list[KeyedText]) -> Batch:
         """Add documents; a thread does, while the next ones are read."""
