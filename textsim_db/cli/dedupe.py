@@ -320,6 +320,6 @@ def _split_files(
     print_message(
         f"no similar pair is cut; a split of single records would cut {drawn.split.cut:,}"
     )
-    show_uncompared(faults, "left out")
+    show_uncompared(faults.values(), "left out")
     if faults:
         raise typer.Exit(1)

@@ -47,7 +47,7 @@ class Standing:
 
     def __init__(self, files: Sequence[RecordFiles]) -> None:
         self.files = files
-        self.faults: dict[int, Refusal] = {}
+        self.faults: list[Refusal] = []
 
     def __iter__(self) -> Iterator[StandingText]:
         from textsim_db.dedupe.removal_summary import StoredDocument
@@ -56,13 +56,11 @@ class Standing:
         for records in self.files:
             for number, record in enumerate(records, start=1):
                 if record.fault is not None:
-                    self.refuse(f"{records.title}, {record.fault.key}", record.fault.reason)
+                    place = f"{records.title}, {record.fault.key}"
+                    self.faults.append(Refusal(place, record.fault.reason))
                 elif record.text is not None:
                     name = StoredDocument(records.title, record.key or str(number))
                     yield name, record.text, record.scope
-
-    def refuse(self, place: str, reason: str) -> None:
-        self.faults[len(self.faults)] = Refusal(place, reason)
 
 
 class Outputs(NamedTuple):
@@ -178,8 +176,10 @@ def dedupe_file(
                 result = deduplicate(
                     texts, rule, load.after_batch, corpora, judged, memory, texts.of, standing
                 )
-            for name, reason in result.refused_standing:
-                standing.refuse(f'{name.corpus}, "{name.key}"', reason)
+            standing.faults += (
+                Refusal(f'{name.corpus}, "{name.key}"', reason)
+                for name, reason in result.refused_standing
+            )
         faults = texts.all_faults(result.refused)
         if faults and len(faults) == result.documents:
             first = ": ".join(faults[min(faults)])
@@ -232,7 +232,7 @@ def dedupe_file(
             f"the process took up to {taken / 1e9:.2f} GB of memory: --memory is the limit of the "
             "largest arrays, and the program, the records and the words need some besides"
         )
-    show_uncompared(faults, "left out" if texts.drop_faulty else "kept")
+    show_uncompared(faults.values(), "left out" if texts.drop_faulty else "kept")
     show_uncompared(standing.faults, "not looked at")
     if added:
         refusals = Refusals()
@@ -248,10 +248,10 @@ def _judged_keys(judgements: list[ReadJudgement]) -> list[JudgedKeys]:
     return [JudgedKeys(*each[:3], each.place, each.hashes or (None, None)) for each in judgements]
 
 
-def show_uncompared(faults: dict[int, Refusal], action: str) -> None:
+def show_uncompared(faults: Iterable[Refusal], action: str) -> None:
     """Print the records that cannot be compared; action: what became of them."""
     uncompared = Refusals(f"{action}, because it cannot be compared")
-    for fault in faults.values():
+    for fault in faults:
         uncompared.add(fault)
     uncompared.show()
 
