@@ -241,7 +241,7 @@ CREATE OR REPLACE FUNCTION textsim._find_matches(
     OUT similarities double precision[], OUT crowded integer[], OUT full_nodes integer[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    shingles_of_batch CONSTANT integer := 400000;  -- the limit of what is read at once
+    shingles_of_batch CONSTANT integer := 400000;  -- about as many are read at once
     candidates record;
     corpus_origin integer := coalesce(c.origin, c.id);
 BEGIN
