@@ -163,7 +163,7 @@ CREATE OR REPLACE FUNCTION textsim._tracking_functions(corpus_id integer) RETURN
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 25
 BEGIN ATOMIC
     SELECT f.name, f.statement FROM textsim._functions_like(ARRAY[
-        '_move_to_nodes', '_remove_empty_nodes', '_has_long_bucket', '_find_candidates', '_find_matches', '_with_judged',
+        '_move_to_nodes', '_remove_empty_nodes', '_find_candidates', '_find_matches', '_with_judged',
         '_judged_pairs', '_store_matches', '_place_judged', '_first_documents', '_are_kept', '_later_neighbours',
         '_group_nodes', '_kept_groups', '_flows', '_continue_clusters', '_store_groups', '_end_clusters', '_update_batch',
         '_log_whole_clusters', '_mend_tracked'], $1) f;

@@ -143,17 +143,6 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 200;
 CREATE OR REPLACE FUNCTION textsim._most_read() RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 1000;
 
--- Whether a bucket has more documents than are read.
-CREATE OR REPLACE FUNCTION textsim._has_long_bucket(buckets integer[]) RETURNS boolean
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-BEGIN
-    RETURN EXISTS (
-        SELECT FROM unnest(buckets) q (bucket)
-        WHERE textsim._most_read() < (
-            SELECT count(*) FROM (
-                SELECT FROM textsim.band r WHERE r.bucket = q.bucket LIMIT textsim._most_read() + 1) r));
-END $$;
-
 -- The candidates of nodes: pairs of documents, one of each node, and the number of shingles of each. Nodes meet the
 -- documents of their buckets, and full nodes rank and choose among the earlier ones of these that are candidates.
 --   full_nodes: the nodes with too many earlier candidates
@@ -227,7 +216,12 @@ BEGIN
         -- Few nodes meet as many documents as are read. CASE, because the buckets of all nodes would be read first.
         WHERE CASE WHEN s.node IN (
                 SELECT m.node FROM meeting m GROUP BY m.node HAVING count(*) >= textsim._most_read() - 1)
-            THEN textsim._has_long_bucket(s.buckets) END)
+            THEN EXISTS (
+                SELECT FROM unnest(s.buckets) q (bucket)
+                WHERE (
+                    SELECT count(*) FROM (
+                        SELECT FROM textsim.band r WHERE r.bucket = q.bucket LIMIT textsim._most_read() + 1) r
+                ) > textsim._most_read()) END)
     FROM (SELECT array_agg(p.x), array_agg(p.y), array_agg(p.shingles) FROM pair p) p
     INTO xs, ys, shingles, full_nodes, cut;
 END $$;
