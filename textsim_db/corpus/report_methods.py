@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from textsim_db.sketch.plan_options import Option
 
 
-class StatisticMethods(CheckedArguments):
+class ReportMethods(CheckedArguments):
     """Methods that measure a corpus as a whole, and show its state."""
 
     def measure_recall(

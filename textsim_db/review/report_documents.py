@@ -46,7 +46,7 @@ JudgedPair = (
         tuple[str | None, str | None] | None,
     ]
 )
-"""Two keys, the verdict, the note, the source, the confidence, and the hashes of the texts."""
+"""Two keys, the verdict, the note, the judge, the confidence, and the hashes of the texts."""
 
 JudgementsOfPairs = dict[tuple[str, str], Judgement]
 
@@ -141,7 +141,7 @@ class JudgementFile:
 
 
 def _record(stored: JudgementsOfPairs, judged: JudgedPair, replaces: VerdictName | None) -> bool:
-    first, second, verdict, note, source, confidence = judged[:6]
+    first, second, verdict, note, judge, confidence = judged[:6]
     hashes = judged[6] if len(judged) > 6 else None
     a, b = min(first, second), max(first, second)
     if note is not None and len(note.encode(errors="replace")) > _MOST_NOTE:
@@ -149,7 +149,7 @@ def _record(stored: JudgementsOfPairs, judged: JudgedPair, replaces: VerdictName
     before = stored.get((a, b))
     # The settings of the run are not known here, and with them the words that count.
     hash_a, hash_b = (hashes if first == a else hashes[::-1]) if hashes else (None, None)
-    stated = (verdict, note, source, confidence, hash_a, hash_b)
+    stated = (verdict, note, judge, confidence, hash_a, hash_b)
     if before is not None and (before.verdict, before.note, *before[6:10]) == stated:
         return False
     if before is not None and before.verdict != replaces:
