@@ -21,8 +21,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.support.commands import Textsim, process
-from tests.support.terminal import Terminal, replace_standard_error
+from tests.support.commands import Terminal, Textsim, process, replace_standard_error
 from tests.support.waiting import PATIENCE_SECONDS
 from textsim_db.base import numba_compiler
 from textsim_db.cli import logs, progress_lines

@@ -19,10 +19,16 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.docs.page import ROOT
-from tests.support.browsers import CHROMIUM, DRIVER, chromium
+from tests.support.browsers import (
+    CHROMIUM,
+    DRIVER,
+    PAGE_SECONDS,
+    chromium,
+    open_playground,
+    serving,
+)
 from tests.support.connections import Connection
 from tests.support.golden import TEXTS
-from tests.support.playground import SECONDS, open_playground, serving
 from tests.support.random_texts import random_text
 
 pytest.importorskip("mkdocs", reason="the playground is built by MkDocs")
@@ -70,13 +76,13 @@ def address(site: Path) -> Iterator[str]:
 def page(address: str) -> Iterator[webdriver.Chrome]:
     """The page, whose PostgreSQL has answered; only the last test changes what other tests use."""
     with chromium() as browser:
-        browser.set_script_timeout(SECONDS)
+        browser.set_script_timeout(PAGE_SECONDS)
         open_playground(browser, address)
         yield browser
 
 
 def wait(page: webdriver.Chrome, condition: Any) -> Any:
-    waiting = WebDriverWait(page, SECONDS, ignored_exceptions=[Exception])
+    waiting = WebDriverWait(page, PAGE_SECONDS, ignored_exceptions=[Exception])
     return waiting.until(lambda _: condition())
 
 

@@ -29,8 +29,7 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.connections import Connection, tables_of
 from tests.support.embedded import arguments_of, served, start_worker
-from tests.support.tracked import compare, compare_with_networkx
-from tests.support.tracked_writer import CORPORA, RandomWriter
+from tests.support.tracked import CORPORA, RandomWriter, compare, compare_with_networkx
 from textsim_db.settings.named_values import Mode, ModeName
 
 BETWEEN_COMPARISONS = 1000

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 import textsim_db as ts
+from tests.support.commands import replace_standard_error
 from tests.support.html import Html
 from tests.support.review import HOSTILE
-from tests.support.terminal import replace_standard_error
 from textsim_db.results import Refusal
 from textsim_db.results.html import SHOWN_ROWS, ResultList
 

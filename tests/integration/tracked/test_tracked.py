@@ -11,8 +11,7 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.sampling import sample
-from tests.support.tracked import Groups, compare, expected_ids, ids_of
-from tests.support.tracked_writer import CORPORA, RandomWriter
+from tests.support.tracked import CORPORA, Groups, RandomWriter, compare, expected_ids, ids_of
 from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
 from textsim_db.settings.named_values import ModeName
