@@ -99,11 +99,11 @@ def compare_events(
     connection: Connection, corpus: ts.Corpus, clusters: dict[int, set[int]]
 ) -> None:
     """Replay the events: they give the same members, and no id of a cluster is used twice."""
-    number = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [corpus.name])
+    corpus_id = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [corpus.name])
     members: dict[int, set[int]] = {}
     ended: dict[int, int | None] = {}
     columns = "what, cluster, document_id, other"
-    query = f"SELECT {columns} FROM textsim.cluster_event_{number} ORDER BY id"
+    query = f"SELECT {columns} FROM textsim.cluster_event_{corpus_id} ORDER BY id"
     for what, cluster, document, other in connection.execute(query):
         if what == "created":
             assert cluster not in members
@@ -126,9 +126,9 @@ def compare_events(
             assert cluster in members
             assert other in members
     assert members == clusters
-    sizes = dict(connection.execute(f"SELECT id, size FROM textsim.cluster_{number}").fetchall())
+    sizes = dict(connection.execute(f"SELECT id, size FROM textsim.cluster_{corpus_id}").fetchall())
     assert sizes == {cluster: len(documents) for cluster, documents in clusters.items()}
-    aliases = dict(connection.execute(f"SELECT old, new FROM textsim.cluster_alias_{number}"))
+    aliases = dict(connection.execute(f"SELECT old, new FROM textsim.cluster_alias_{corpus_id}"))
     for old, new in ended.items():
         last = new
         while last is not None and ended.get(last) is not None:

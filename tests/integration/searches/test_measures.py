@@ -158,8 +158,8 @@ def test_sql_and_python_find_the_nearest(
     for key in list(texts)[200:]:  # some keep their words without ids
         connection.execute("SELECT textsim.add('c', %s, %s, %s)", [key, texts[key], scopes[key]])
     expired = rng.sample(sorted(texts), 20) if options else []
-    number = value(connection, "SELECT id FROM textsim.corpus")
-    connection.execute(EXPIRED.format(number).encode(), [expired])
+    corpus_id = value(connection, "SELECT id FROM textsim.corpus")
+    connection.execute(EXPIRED.format(corpus_id).encode(), [expired])
     unit, _, length = shingle.partition(":")
     sets = {key: set(reference.shingles(text, unit, int(length))) for key, text in texts.items()}
     asked = [with_changes(texts[key], rng) for key in rng.sample(sorted(texts), 20)]
