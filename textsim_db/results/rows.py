@@ -262,11 +262,11 @@ class Passage(NamedTuple):
 
 
 class Region(NamedTuple):
-    """A part of a document that a text has in changed words: passages with short gaps between them."""
+    """Words of a document that a text has in changed form: passages with short gaps between them."""
 
     key: str
     share: float
-    """The share of equal words: 2 * the words that both parts have / the words of both, 0.34 or more."""
+    """The share of equal words: 2 * the words that both sides have / the words of both, 0.34 or more."""
     in_text: int
     """The words of the text before the region."""
     words_in_text: int
@@ -290,7 +290,7 @@ class CommonRun(NamedTuple):
     in_text: int
     """The words of the text before the run."""
     documents: int
-    """About how many documents have a part of it: counted up to 100,000, or estimated from the sample
+    """About how many documents have a shingle of it: counted up to 100,000, or estimated from the sample
     from which the corpus has learned its common shingles."""
 
 
@@ -300,7 +300,7 @@ class PassageList(ResultList[Passage]):
     def __init__(self, passages: Iterable[Passage] = (), common: Iterable[CommonRun] = ()) -> None:
         super().__init__(passages)
         self.common = list(common)
-        """The runs whose parts are in very many documents, or in more than max_documents."""
+        """The runs whose shingles are in very many documents, or in more than max_documents."""
 
 
 class Contamination(NamedTuple):
@@ -315,7 +315,7 @@ class Contamination(NamedTuple):
     passages: list[Passage]
     """The passages, the longest first."""
     common: list[CommonRun]
-    """The runs whose parts are in very many documents, or in more than max_documents."""
+    """The runs whose shingles are in very many documents, or in more than max_documents."""
 
 
 class SharedPassage(NamedTuple):

@@ -51,9 +51,7 @@ def test_a_run_of_many_documents_is_named_and_not_followed(
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     query = "SELECT * FROM textsim.passages('c', %s, max_documents => 10)"
     assert connection.execute(query, [text]).fetchall() == places(found)
-    assert notices == [
-        "a part of the text is in more than 10 documents, which are not all compared"
-    ]
+    assert notices == ["a run of the text is in more than 10 documents, which are not all compared"]
 
 
 def test_all_pairs_of_a_crowd_need_not_be_compared(
@@ -93,7 +91,7 @@ def test_a_run_that_thousands_have_is_left_out(db: ts.Database, connection: Conn
     assert record == ("q", 12, 0.0, [], [], found.common)
     assert in_sql(connection, f"Before. {HEADER}, after") == []
     assert notices == [
-        'a part of the text is in very many documents of corpus "c", which are not searched for it'
+        'a run of the text is in very many documents of corpus "c", which are not searched for it'
     ]
     # A run that is common only in part is found, with all its words.
     text = f"{HEADER} and body7 number7 w7"
@@ -125,7 +123,7 @@ def test_every_search_says_that_a_run_is_left_out(
 ) -> None:
     corpus = create_corpus(db, threshold=0.9)
     corpus.add_many(with_header(1100))
-    message = 'a part of the text is in very many documents of corpus "c", which are not searched'
+    message = 'a run of the text is in very many documents of corpus "c", which are not searched'
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     of_document = corpus.passages_of("0007")
