@@ -52,7 +52,7 @@ BEGIN
     RETURN QUERY
     SELECT s.state, count(l.locktype)
     FROM (VALUES ('held', true), ('waiting', false)) s (state, granted)
-    CROSS JOIN (SELECT coalesce(c.origin, c.id)) f (first_id)
+    CROSS JOIN (SELECT textsim._origin(c)) f (first_id)
     LEFT JOIN pg_locks l ON l.granted = s.granted AND l.locktype = 'advisory' AND l.objsubid = 2
         AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
         AND (l.classid::bigint IN (
@@ -96,7 +96,7 @@ BEGIN
                 ) p
                 $query$, 'match_' || c.id, 'node_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'),
                 textsim._alive(c, 'e'))
-            INTO doubtful, doubtful_age USING c.unique_from, coalesce(c.origin, c.id);
+            INTO doubtful, doubtful_age USING c.unique_from, textsim._origin(c);
         END IF;
     END IF;
     RAISE SQLSTATE 'FREED';
