@@ -82,22 +82,6 @@ BEGIN
     RETURN array_to_string(forms, '');
 END $$;
 
--- A normal form without the words of its shingles that have one of these values.
-CREATE OR REPLACE FUNCTION textsim._without_boilerplate(form text, boilerplate_values bigint[], n integer) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (
-        SELECT coalesce(string_agg(s.word, ' ' ORDER BY s.place), '')
-        FROM (
-            SELECT w.word, w.place, bool_or(w.value IN (SELECT unnest(boilerplate_values))) OVER (
-                ORDER BY w.place ROWS BETWEEN n - 1 PRECEDING AND CURRENT ROW) AS is_left_out
-            FROM ROWS FROM (
-                unnest(string_to_array(form, ' ')), unnest(textsim._shingle_values(form, 'word', n))
-            ) WITH ORDINALITY w (word, value, place)
-        ) s
-        WHERE s.is_left_out IS NOT TRUE);
-END $$;
-
 -- The normal form of a text without boilerplate and the stop words of the corpus, or of a language in it.
 CREATE OR REPLACE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -127,9 +111,20 @@ BEGIN
                 SELECT FROM unnest(left_out) s (word) WHERE s.word = w.word COLLATE "C")
             ORDER BY w.place), ' ');
     END IF;
-    RETURN CASE WHEN c.boilerplate IS NULL THEN form
-        ELSE coalesce(textsim._without_boilerplate(form, (
-            SELECT b.shingle_values FROM textsim.boilerplate b WHERE b.corpus_id = c.id), c.shingle_length), form) END;
+    IF c.boilerplate IS NULL THEN
+        RETURN form;
+    END IF;
+    RETURN (  -- without the words of shingles that are boilerplate
+        SELECT coalesce(string_agg(s.word, ' ' ORDER BY s.place), '')
+        FROM (
+            SELECT w.word, w.place, bool_or(w.value IN (
+                    SELECT unnest(b.shingle_values) FROM textsim.boilerplate b WHERE b.corpus_id = c.id)) OVER (
+                ORDER BY w.place ROWS BETWEEN c.shingle_length - 1 PRECEDING AND CURRENT ROW) AS is_left_out
+            FROM ROWS FROM (
+                unnest(string_to_array(form, ' ')), unnest(textsim._shingle_values(form, 'word', c.shingle_length))
+            ) WITH ORDINALITY w (word, value, place)
+        ) s
+        WHERE s.is_left_out IS NOT TRUE);
 END $$;
 
 -- The distinct runs of n units, in order of first appearance; one run of all units if there are fewer than n.

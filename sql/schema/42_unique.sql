@@ -126,14 +126,14 @@ BEGIN
     PERFORM textsim._lock_parts(corpus_id, bits);
 END $$;
 
--- The buckets that keep other writers from storing a twin: in an exact corpus the first ones are enough. Documents with
--- different guards are no twins, and so have different locks.
+-- The buckets that keep other writers from storing a twin: in an exact corpus the first ones are enough, because similar
+-- documents share one of them. Documents with different guards are no twins, and so have different locks.
 CREATE OR REPLACE FUNCTION textsim._buckets_to_lock(
     c textsim.corpus, buckets integer[], shingle_count integer, guard bigint)
 RETURNS integer[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN textsim._in_part(CASE WHEN c.bands IS NULL
-    THEN buckets[1:textsim._count_locks(shingle_count, c.threshold)] ELSE buckets END, guard);
+    THEN buckets[1:shingle_count + 1 - textsim._overlap(shingle_count, c.threshold)] ELSE buckets END, guard);
 
 -- The similarity from which on a twin keeps a document out in one call: 0, any; 1, only one with the same shingles;
 -- infinity, none. It cannot make a twin of a pair that the corpus takes for none.

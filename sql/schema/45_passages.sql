@@ -6,11 +6,6 @@
 -- passage_N; triggers on document_N keep the rows of documents that change or are removed. A writer locks document_N,
 -- then passage_N, then band_N; whatever locks several of them takes this order, or does not wait.
 
--- The name of the units of a passage in a message.
-CREATE OR REPLACE FUNCTION textsim._unit_name(unit text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE unit WHEN 'word' THEN 'words' ELSE 'characters' END;
-
 -- The distinct values that windows of width shingles choose: first by class, then by the high half, the rightmost of
 -- equals. NULL stands for windows whose values all have class 10 or above.
 -- An array has fewer than 2^27 elements of 8 bytes, so a number has room for the class (4 bits), the high half of a
@@ -251,7 +246,7 @@ BEGIN
     END IF;
     IF min_words < c.passages THEN
         RAISE EXCEPTION 'corpus "%" finds passages of % % or more, and not of %',
-            c.name, c.passages, textsim._unit_name(c.unit), min_words
+            c.name, c.passages, CASE c.unit WHEN 'word' THEN 'words' ELSE 'characters' END, min_words
             USING ERRCODE = 'invalid_parameter_value', HINT = CASE WHEN c.passages > 4 THEN format(
                 'For shorter ones, rebuild it, such as: textsim rebuild %s --passages %s.', c.name,
                 greatest(min_words, 4)) ELSE 'No corpus finds shorter ones.' END;

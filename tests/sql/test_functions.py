@@ -41,7 +41,6 @@ DEFINERS = {
 }
 COMMITTING = {
     "_check_no_transaction",
-    "_give_word_ids",
     "_index_keys",
     "expire",
     "index_pending",

@@ -193,8 +193,9 @@ class RandomWriter:
                 self._connection.execute("SELECT textsim.add(%s, %s, %s, %s)", values)
             if way < 0.8:
                 # As index_pending does, which would update clusters too.
-                words = "CALL textsim._give_word_ids(%s, %s)"
-                self._connection.execute(words, [self._corpus.name, keys])
+                arguments = [self._corpus.name, keys]
+                self._connection.execute("SELECT textsim._add_words(%s, %s)", arguments)
+                self._connection.execute("SELECT textsim._replace_normal_forms(%s, %s)", arguments)
 
     def _judge(self) -> None:
         rng = self._rng
