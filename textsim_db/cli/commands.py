@@ -251,7 +251,7 @@ _GROUPS: dict[str, dict[str, Callable[..., None] | Operation | typer.Typer]] = {
         "db": databases.app,
     },
 }
-"""The commands by what one wants, ten first: the groups of the methods in scripts/python_reference."""
+"""The commands in the groups of the methods (CORPUS in scripts/python_reference), ten to begin with."""
 for _group, _commands in _GROUPS.items():
     for _name, _command in _commands.items():
         if isinstance(_command, typer.Typer):
