@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import signal
 import socket
 import threading
@@ -170,10 +169,6 @@ def _end_process(indexer: Worker, numbers: socket.socket, ended: threading.Event
         os._exit(0)
 
 
-TOKEN_VARIABLE = "TEXTSIM_MCP_TOKEN"  # noqa: S105 - the name of a variable
-_SHORTEST_TOKEN = 16
-
-
 def mcp(
     corpus: str,
     /,
@@ -204,11 +199,6 @@ def mcp(
         from textsim_db.mcp.tool_server import ToolServer
         from textsim_db.mcp.tools import CorpusTools
 
-    token = os.environ.get(TOKEN_VARIABLE, "")
-    if http is not None and token and (len(token) < _SHORTEST_TOKEN or not token.isascii()):
-        raise ConfigurationError(
-            f"{TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} characters of ASCII"
-        )
     if scope is not None and not scope.strip():
         raise ConfigurationError(
             "--scope is empty; all clients without a name would share one memory: name a user"
@@ -225,14 +215,13 @@ def mcp(
         if http is None:
             server.run_on_stdio()
             return
-        is_new, token = not token, token or secrets.token_urlsafe(32)
 
-        def show(address: str) -> None:
+        def show(address: str, new_token: str | None) -> None:
             print_message(f"serving on {address}; press Ctrl-C to end")
-            if is_new:
-                print_message(f"token: {token}")
+            if new_token:
+                print_message(f"token: {new_token}")
 
-        server.run_on_http(http, token, show)
+        server.run_on_http(http, show)
 
 
 def _load_kernels(corpus: Corpus) -> None:
