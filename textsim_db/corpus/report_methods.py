@@ -36,6 +36,8 @@ class StatisticMethods(CheckedArguments):
     ) -> RecallReport:
         """Measure the recall of searches: compare a random sample with all documents by brute force.
 
+        `textsim_db.plan(words=report.words, documents=report.documents)` lists what other settings cost.
+
         Args:
             threshold: the similarity from which a pair counts; by default the corpus's threshold.
             sample: the number of documents in the sample.
