@@ -271,10 +271,9 @@ BEGIN
     RETURN textsim._in_part(textsim._low_halves(chosen), part);
 END $$;
 
--- The passages that a text shares with the documents that have one of the fingerprints, except its own document.
-CREATE OR REPLACE FUNCTION textsim._find_passages(
-    c textsim.corpus, fingerprints integer[], form text, word_ids integer[], least_words integer, part bigint,
-    own_id integer)
+-- The passages that a text shares with the documents that have one of the fingerprints.
+CREATE OR REPLACE FUNCTION textsim._passages_of_form(
+    c textsim.corpus, fingerprints integer[], form text, least_words integer, part bigint)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 SET jit = off AS $$
@@ -287,10 +286,10 @@ BEGIN
         SELECT d.key, d.word_ids, d.normal_form
         FROM textsim.%1$I d
         WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($1)))
-            AND ($2 IS NULL OR d.part = $2) AND d.id IS DISTINCT FROM $3%3$s
+            AND ($2 IS NULL OR d.part = $2)%3$s
         $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
-    USING fingerprints, part, own_id LOOP
-        numbers := coalesce(numbers, textsim._unit_numbers(c, form, word_ids));
+    USING fingerprints, part LOOP
+        numbers := coalesce(numbers, textsim._unit_numbers(c, form));
         RETURN QUERY SELECT candidate.key, r.words, r.in_a, r.in_b FROM textsim._runs_in_document(
             c, numbers, form, candidate.word_ids, candidate.normal_form, least_words) r;
     END LOOP;
@@ -496,7 +495,7 @@ BEGIN
             rare := array(SELECT unnest(rare) EXCEPT SELECT unnest(of_many));
         END IF;
     END IF;
-    RETURN QUERY SELECT * FROM textsim._find_passages(c, rare, form, NULL, least_words, part, NULL) p
+    RETURN QUERY SELECT * FROM textsim._passages_of_form(c, rare, form, least_words, part) p
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer)
@@ -572,36 +571,6 @@ COMMENT ON FUNCTION textsim.characters(text, text, integer, integer)
     '[4,9) are substr(text, 5, 5). text is the text of a document, and in_document and words are those of a passage, or '
     'in_document and words_in_document of a piece of a quotation. Returns NULL if an argument is NULL. Raises an error '
     'if the text has fewer words, or if the corpus has shingles of characters, boilerplate or stop words by language.';
-
-CREATE OR REPLACE FUNCTION textsim.passages_of(
-    corpus text, INOUT key text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL, OUT words integer,
-    OUT in_text integer, OUT in_document integer)
-RETURNS SETOF record
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-    least_words integer := textsim._check_passages(c, min_words);
-    own record;
-    form text;
-BEGIN
-    PERFORM textsim._check_search(c, NULL, max_results);
-    PERFORM textsim._warn_unindexed(c);
-    EXECUTE format('SELECT d.id, d.part, d.word_ids, d.normal_form FROM textsim.%I d WHERE d.key = $1%s',
-        'document_' || c.id, textsim._alive(c, 'd'))
-    INTO own USING key;
-    IF own.id IS NULL THEN
-        RETURN;
-    END IF;
-    form := textsim._stored_form(c.id, own.word_ids, own.normal_form);
-    RETURN QUERY SELECT * FROM textsim._find_passages(
-        c, textsim._fingerprints_to_find(c, form, own.part), form, own.word_ids, least_words, own.part, own.id) p
-    ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
-END $$;
-COMMENT ON FUNCTION textsim.passages_of(text, text, integer, integer)
-    IS 'Returns the passages that the document with this key shares with other documents. The result and the other '
-    'arguments are those of passages(). Returns no rows if no document has the key. In a scoped corpus, only documents of '
-    'its scope are compared.';
 
 CREATE OR REPLACE FUNCTION textsim.shared_passages(
     corpus text, min_words integer DEFAULT NULL, max_documents integer DEFAULT NULL)

@@ -136,6 +136,8 @@ DROP FUNCTION textsim.containment(text, text, text, integer);
 DROP FUNCTION textsim.cosine_similarity(text, text);
 DROP FUNCTION textsim.levenshtein_words(text, text, double precision, double precision, double precision);
 DROP FUNCTION textsim.words(text);
+DROP FUNCTION textsim.shingles(text, text, integer);
+DROP FUNCTION textsim.passages_of(text, text, integer, integer);
 DROP FUNCTION textsim.grant_reader(regrole);
 DROP FUNCTION textsim.grant_reader(regrole, text);
 DROP FUNCTION textsim.grant_writer(regrole);

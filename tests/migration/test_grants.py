@@ -12,6 +12,7 @@ import textsim_db as ts
 from tests.support.roles import FOX, RIGHTS, Stage, as_role, rows_and_rights
 from textsim_db.cli import app
 from textsim_db.corpus.database import URL_VARIABLE
+from textsim_db.errors import SchemaError
 
 
 def test_only_the_owner_of_the_schema_grants_and_revokes_rights(stage: Stage) -> None:
@@ -90,7 +91,7 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
     with stage.connect(stage.owner) as db:
         corpus = db.corpus("secret")
         # The worker has skipped the corpus that it may not write.
-        assert (corpus.status().as_text, corpus.failures()) == (1, [])
+        assert (corpus.status().as_text, corpus.pending()) == (1, [])
         db.worker().run(until_idle=True)
         assert (corpus.status().as_text, corpus.check()) == (0, [])
         db.corpus("news").rebuild(seed=5)
@@ -184,7 +185,7 @@ def test_revoke_all_revokes_every_right(stage: Stage) -> None:
         rights = " ".join(str(row[2]) for row in stage.run(stage.owner, RIGHTS))
         assert stage.owner in rights
         assert f"{role}=" not in rights
-        with pytest.raises(ts.SchemaError, match="no right to use the schema textsim"):
+        with pytest.raises(SchemaError, match="no right to use the schema textsim"):
             stage.connect(role)
         with pytest.raises(pg.InsufficientPrivilege):
             stage.run(role, "SELECT * FROM textsim.corpus")

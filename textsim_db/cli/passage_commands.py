@@ -29,7 +29,8 @@ from textsim_db.text.storable import to_bytes
 
 if TYPE_CHECKING:
     from textsim_db.files.read_documents import Document
-    from textsim_db.results import CommonRun, Contamination, Passage, Quotation
+    from textsim_db.results import Contamination, Passage, Quotation
+    from textsim_db.results.rows import CommonRun
 
 
 _SHOWN_AROUND = 30

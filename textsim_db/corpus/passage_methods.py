@@ -171,24 +171,6 @@ class PassageMethods(CheckedArguments):
             find_quotations.quote, text, own_key, self._part(scope), shortest, original
         )
 
-    def passages_of(
-        self, key: Key, min_words: int | None = None, max_results: int | None = None
-    ) -> PassageList:
-        """Return the runs of words that a document shares with others, the longest first.
-
-        The arguments and the result are those of passages(). Only documents of its scope are compared.
-
-        Examples:
-            >>> corpus.passages_of("update")
-            [Passage(key='monday', words=11, in_text=0, in_document=0, start=None, end=None)]
-        """
-        from textsim_db.read import find_passages
-
-        most = checked_count(max_results, "max_results")
-        self._check_passages(min_words)
-        all_passages = self._current.search(find_passages.passages_of, self._key(key), min_words)
-        return PassageList(all_passages[:most], all_passages.common)
-
     def shared_passages(
         self, min_words: int | None = None, max_documents: int | None = None
     ) -> Generator[SharedPassage, None, None]:

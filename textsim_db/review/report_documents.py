@@ -25,7 +25,8 @@ from textsim_db.files.records import in_temporary_folder, replacing
 from textsim_db.files.several_files import RecordFiles
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.read.stored_documents import Traits
-from textsim_db.results import Inspection, Judgement, Pair
+from textsim_db.results import Judgement, Pair
+from textsim_db.results.rows import Inspection
 from textsim_db.results.shown_values import shown
 from textsim_db.review.rendering import GuardsApart, NextCommand
 from textsim_db.settings.named_values import VerdictName
@@ -95,7 +96,7 @@ class JudgementFile:
         with self._changing() as stored:
             return _record(stored, (a, b, verdict, note, source, confidence), replaces)
 
-    def judge_many(
+    def _judge_many(
         self,
         judgements: Iterable[JudgedPair],
         replace: bool = False,

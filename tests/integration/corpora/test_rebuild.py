@@ -171,8 +171,8 @@ def test_an_open_corpus_follows_a_rebuild_by_another_client(db: ts.Database) -> 
         connection.execute("ALTER TABLE t DISABLE TRIGGER USER")
         connection.execute("INSERT INTO t VALUES ('3', 'a row that the triggers have missed')")
         assert db.corpus("c").rebuild(seed=2)
-        assert [failure.key for failure in stale[0].failures()] == [refused]
-        assert len(stale[1].failures(retry=True)) == 1
+        assert [failure.key for failure in stale[0].pending()] == [refused]
+        assert len(stale[1].pending(retry=True)) == 1
         assert ("3", "missing") in list(stale[2].drift())
         assert stale[3].reconcile().added == 1
         assert stale[4].attach("u", "id", "body") == ChangeReport()
