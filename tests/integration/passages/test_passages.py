@@ -136,7 +136,7 @@ def test_passages_of_characters(db: ts.Database, connection: Connection, seed: i
 def test_documents_that_contain_a_text_are_found(
     db: ts.Database, connection: Connection, seed: int
 ) -> None:
-    documents = related_texts(random.Random(seed), 20)
+    documents = related_texts(random.Random(seed), 40)
     corpus = create_corpus(db, shingle="word:2")
     corpus.add_many(documents.items())
     pairs = []
