@@ -406,6 +406,22 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Up to how many documents of a part, or of a corpus without parts, nearest() compares with a text without a look-up.
+CREATE OR REPLACE FUNCTION textsim._few_documents(is_exact boolean) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE WHEN is_exact THEN 30 ELSE 1000 END;
+
+-- Whether nearest() compares a text with all documents of a part, or of a corpus without parts. Expired ones count.
+CREATE OR REPLACE FUNCTION textsim._compares_all(corpus_id integer, part bigint, is_exact boolean) RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    documents bigint;
+BEGIN
+    EXECUTE format('SELECT count(*) FROM (SELECT FROM textsim.%I d%s LIMIT $2 + 1) s',
+        'document_' || corpus_id, CASE WHEN part IS NOT NULL THEN ' WHERE d.part = $1' END)
+    INTO documents USING part, textsim._few_documents(is_exact);
+    RETURN documents <= textsim._few_documents(is_exact);
+END $$;
+
 CREATE OR REPLACE FUNCTION textsim.candidates(
     corpus text, text text, language text DEFAULT NULL, scope text DEFAULT NULL)
 RETURNS TABLE (key text, shared integer)

@@ -18,28 +18,12 @@ BEGIN
     RETURN CASE WHEN cardinality(mates) <= 100 THEN mates END;
 END $$;
 
--- Up to how many documents of a part, or of a corpus without parts, nearest() compares with a text without a look-up.
-CREATE OR REPLACE FUNCTION textsim._few_documents(is_exact boolean) RETURNS integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN CASE WHEN is_exact THEN 30 ELSE 1000 END;
-
 -- The similarity of two documents of an exact corpus if as many of all shingles of one are shared as of its rows.
 CREATE OR REPLACE FUNCTION textsim._likely_ratio(shared bigint, rows integer, own_count integer, other_count integer)
 RETURNS double precision
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN shared > 0 THEN
     1 / ((own_count + other_count) / least(own_count, shared * other_count / rows::double precision) - 1) ELSE 0 END;
-
--- Whether nearest() compares a text with all documents of a part, or of a corpus without parts. Expired ones count.
-CREATE OR REPLACE FUNCTION textsim._compares_all(corpus_id integer, part bigint, is_exact boolean) RETURNS boolean
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
-DECLARE
-    documents bigint;
-BEGIN
-    EXECUTE format('SELECT count(*) FROM (SELECT FROM textsim.%I d%s LIMIT $2 + 1) s',
-        'document_' || corpus_id, CASE WHEN part IS NOT NULL THEN ' WHERE d.part = $1' END)
-    INTO documents USING part, textsim._few_documents(is_exact);
-    RETURN documents <= textsim._few_documents(is_exact);
-END $$;
 
 -- The function of a corpus that finds candidates, with names in braces for its settings: those that may be most similar
 -- come first. threshold: NULL, the documents that nearest() compares, to return as many as most. In an exact corpus some

@@ -19,7 +19,7 @@ import pytest
 import textsim_db as ts
 from scripts.write_reference import each_command
 from tests.support.commands import NEWS, Textsim
-from textsim_db.cli import logs
+from textsim_db.cli import messages
 from textsim_db.cli.commands import _WITHOUT_JSON
 from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
@@ -194,7 +194,7 @@ def test_commands_in_json(textsim: Textsim, light: Callable[..., Any], database_
         for record in map(json.loads, result.stderr.splitlines()):
             assert list(record)[:4] == ["time", "level", "logger", "message"]
             assert datetime.fromisoformat(record["time"]).utcoffset() == timedelta(0)
-            assert record["level"] in logs.LEVELS
+            assert record["level"] in messages.LEVELS
             assert record["logger"].startswith("textsim_db")
             assert isinstance(record.get("seconds", 0.0), float)
         objects = [json.loads(each) for each in result.stdout.splitlines()]

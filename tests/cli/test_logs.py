@@ -25,19 +25,19 @@ from tests.support.commands import Textsim, process
 from tests.support.terminal import Terminal, replace_standard_error
 from tests.support.waiting import PATIENCE_SECONDS
 from textsim_db.base import numba_compiler
-from textsim_db.cli import logs, progress_lines
+from textsim_db.cli import messages, progress_lines
 
 
 def test_commands_announce_that_kernels_are_compiled(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(numba_compiler, "_is_announced", False)
-    with logs.log_to_stderr():
+    with messages.log_to_stderr():
         for _ in range(2):
             numba_compiler._announce()
     message = "compiling once for this installation; textsim warm compiles all kernels\n"
     assert capsys.readouterr().err == message
-    assert numba_compiler.log.name == logs.COMPILER
+    assert numba_compiler.log.name == messages.COMPILER
 
 
 def records(told: str) -> list[dict[str, Any]]:

@@ -24,7 +24,6 @@ from textsim_db.cli import (
     doctor,
     document_commands,
     judgement_commands,
-    logs,
     options,
     passage_commands,
     plan,
@@ -37,7 +36,7 @@ from textsim_db.cli import (
     warm,
 )
 from textsim_db.cli.declare import as_command, read_help
-from textsim_db.cli.messages import explain, print_message
+from textsim_db.cli.messages import common_options, explain, log_to_stderr, print_message
 from textsim_db.cli.operations import Operation, operation_command
 from textsim_db.errors import TextsimError
 
@@ -94,7 +93,7 @@ class CommandGroup(command_types.SubcommandGroup):
         return super().parse_args(ctx, args)
 
     def main(self, *args: Any, **options: Any) -> Any:
-        with logs.log_to_stderr(), _interrupted_by_sigterm():
+        with log_to_stderr(), _interrupted_by_sigterm():
             return super().main(*args, **options)
 
     def make_context(self, *args: Any, **options: Any) -> Any:
@@ -134,7 +133,7 @@ def _wrong_usage() -> Iterator[None]:
     except Exception as error:
         format_message = getattr(error, "format_message", None)
         # A group of commands without a command prints its help.
-        is_help = type(error).__name__ == "NoArgsIsHelpError" and not logs.log_options.json
+        is_help = type(error).__name__ == "NoArgsIsHelpError" and not common_options.log_json
         if format_message is None or is_help:
             raise
         text, context = format_message().rstrip("."), getattr(error, "ctx", None)

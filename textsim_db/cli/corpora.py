@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from textsim_db.cli import options
-from textsim_db.cli.command_types import json_option
 from textsim_db.cli.declare import with_settings
-from textsim_db.cli.messages import confirm, print_message, print_object, print_result
+from textsim_db.cli.messages import (
+    common_options,
+    confirm,
+    print_message,
+    print_object,
+    print_result,
+)
 from textsim_db.cli.opening import connect, each_corpus
 from textsim_db.cli.output import Format, Setting, cell, console, table, write
 from textsim_db.cli.progress_lines import progress
@@ -197,7 +202,7 @@ def _object(corpus: Corpus) -> dict[str, Any]:
 
 
 def _show_or_print_object(corpus: Corpus, **fields: object) -> None:
-    if json_option.is_given:
+    if common_options.json:
         print_object({**_object(corpus), **fields})
     else:
         _show(corpus)

@@ -16,7 +16,7 @@ from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, operation_command
 from textsim_db.cli.options import check_output
 from textsim_db.cli.output import Format, write
-from textsim_db.errors import InputError
+from textsim_db.errors import InputError, needs_extra
 from textsim_db.files.file_kinds import FileFormat
 from textsim_db.results import Judgement
 from textsim_db.results.shown_values import count, shown
@@ -241,7 +241,7 @@ def review(
 
     """
     _check_usage(corpus, source, report, input_, judgements)
-    with options.needs_extra("review", "the pages need Starlette and Uvicorn"):
+    with needs_extra("review", "the pages need Starlette and Uvicorn"):
         from textsim_db.review.server import Review, serve
 
     def show(address: str) -> None:

@@ -21,6 +21,7 @@ from textsim_db.cli.output import Format, write
 from textsim_db.cli.progress_lines import counted
 from textsim_db.errors import DocumentError, DocumentNotFound, InputError
 from textsim_db.files.file_kinds import FileFormat
+from textsim_db.files.records import replacing
 from textsim_db.results import Refusal
 from textsim_db.results.html import end_of_start, start_of_end
 from textsim_db.results.shown_values import count
@@ -231,7 +232,6 @@ def quotations(
 
 
 def _write_page(path: str, title: str, summary: str, verdicts: list[tuple[Quotation, str]]) -> None:
-    from textsim_db.files.records import replacing
     from textsim_db.review.rendering import render
 
     rows = [(each.verdict, each.key, text, each.shown_differences()) for each, text in verdicts]
@@ -426,8 +426,6 @@ class _RecordCounts:
 
 
 def _write_report(path: str, rows: Iterable[Contamination]) -> None:
-    from textsim_db.files.records import replacing
-
     with replacing(path) as file:
         for row in rows:
             members = row._asdict() | {

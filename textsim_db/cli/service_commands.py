@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import signal
 import socket
 import threading
@@ -14,13 +13,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from textsim_db.cli import options
-from textsim_db.cli.command_types import json_option
-from textsim_db.cli.logs import configure
-from textsim_db.cli.messages import explain, print_message, print_object
+from textsim_db.cli.messages import common_options, configure, explain, print_message, print_object
 from textsim_db.cli.opening import connect
 from textsim_db.cli.progress_lines import WorkLog, counts, log
-from textsim_db.errors import ConfigurationError, CorpusNotFound
+from textsim_db.errors import ConfigurationError, CorpusNotFound, needs_extra
 from textsim_db.results.shown_values import shown
 from textsim_db.sync.worker_state import EXPIRE_AFTER_SECONDS, LEASE_SECONDS, POLL_SECONDS
 
@@ -81,7 +77,7 @@ def worker(
         work.write()
         log.info("ended: %s", total.summary, extra=counts(total))
         failed = _warn_of_failures(db) if once else 0
-    if json_option.is_given:
+    if common_options.json:
         print_object(counts(total))
     if failed or (once and (indexer.unusable or indexer.left_to_others)):
         raise typer.Exit(1)
@@ -103,7 +99,7 @@ def _metrics_served(db: Database, indexer: Worker, host: str, port: int | None) 
     if port is None:
         yield
         return
-    with options.needs_extra("prometheus", "the metrics need the package prometheus-client"):
+    with needs_extra("prometheus", "the metrics need the package prometheus-client"):
         from textsim_db.cli import serve_metrics
     probes = {"/healthz": indexer.why_stuck, "/readyz": indexer.why_not_ready}
     with serve_metrics.served(host, port, db.metrics, probes) as address:
@@ -170,10 +166,6 @@ def _end_process(indexer: Worker, numbers: socket.socket, ended: threading.Event
         os._exit(0)
 
 
-TOKEN_VARIABLE = "TEXTSIM_MCP_TOKEN"  # noqa: S105 - the name of a variable
-_SHORTEST_TOKEN = 16
-
-
 def mcp(
     corpus: str,
     /,
@@ -200,15 +192,10 @@ def mcp(
     - `textsim mcp news --http 8080`
 
     """
-    with options.needs_extra("mcp", "the tools need the package mcp"):
+    with needs_extra("mcp", "the tools need the package mcp"):
         from textsim_db.mcp.tool_server import ToolServer
         from textsim_db.mcp.tools import CorpusTools
 
-    token = os.environ.get(TOKEN_VARIABLE, "")
-    if http is not None and token and (len(token) < _SHORTEST_TOKEN or not token.isascii()):
-        raise ConfigurationError(
-            f"{TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} characters of ASCII"
-        )
     if scope is not None and not scope.strip():
         raise ConfigurationError(
             "--scope is empty; all clients without a name would share one memory: name a user"
@@ -225,14 +212,13 @@ def mcp(
         if http is None:
             server.run_on_stdio()
             return
-        is_new, token = not token, token or secrets.token_urlsafe(32)
 
-        def show(address: str) -> None:
+        def show(address: str, new_token: str | None) -> None:
             print_message(f"serving on {address}; press Ctrl-C to end")
-            if is_new:
-                print_message(f"token: {token}")
+            if new_token:
+                print_message(f"token: {new_token}")
 
-        server.run_on_http(http, token, show)
+        server.run_on_http(http, show)
 
 
 def _load_kernels(corpus: Corpus) -> None:

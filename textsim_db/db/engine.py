@@ -43,6 +43,8 @@ _TROUBLE = (
     pg.ReadOnlySqlTransaction,
     pg.IoError,
 )
+# These time-outs end the session too, but the same attempt would time out again, so it must be smaller.
+_TIMED_OUT = (pg.TransactionTimeout, pg.IdleInTransactionSessionTimeout)
 
 # Times after which a silent host counts as lost, in seconds; tcp_user_timeout is in milliseconds. The
 # defaults are minutes or hours.
@@ -202,6 +204,23 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         finally:
             if connections.is_idle(connection):
                 connection.isolation_level = before
+
+
+def is_timeout(engine: Engine, error: Exception) -> bool:
+    """Return whether a statement exceeded a time limit, and was not cancelled by somebody.
+
+    Both errors have SQLSTATE 57014. Only their messages differ, and they are in the server's language.
+    So we provoke a time-out of a millisecond, and compare its message.
+    """
+    if not isinstance(error, pg.QueryCanceled):
+        return isinstance(error, _TIMED_OUT)
+    try:
+        with transaction(engine) as connection:
+            connection.execute("SET LOCAL statement_timeout = 1")
+            connection.execute("SELECT pg_catalog.pg_sleep(1)")
+    except pg.QueryCanceled as timeout:
+        return timeout.diag.message_primary == error.diag.message_primary
+    return False
 
 
 def wait_at_most(connection: Connection, patience: str) -> tuple[str, float | None]:

@@ -22,7 +22,7 @@ import psycopg
 from psycopg import errors as pg
 
 from textsim_db.db import cancellation
-from textsim_db.db.engine import Connection, is_lost, transaction, translated
+from textsim_db.db.engine import Connection, is_lost, is_timeout, translated
 from textsim_db.db.statements import QUEUE_OF_WRITERS
 from textsim_db.errors import DatabaseError
 
@@ -45,8 +45,6 @@ LOST_SECONDS = (0.1, 2.0)
 PASSING = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure)
 # A table was altered, or a corpus was rebuilt, after its description was read.
 OUTDATED = (pg.ObjectNotInPrerequisiteState, pg.UndefinedTable)
-# These time-outs end the session too, but the same attempt would time out again, so it must be smaller.
-_TIMED_OUT = (pg.TransactionTimeout, pg.IdleInTransactionSessionTimeout)
 
 
 class Attempts:
@@ -156,20 +154,3 @@ def pause_seconds(failures: int, bounds: tuple[float, float], least: float = 0) 
 
 def _is_lost(error: Exception) -> bool:
     return isinstance(error, psycopg.Error) and is_lost(error)
-
-
-def is_timeout(engine: Engine, error: Exception) -> bool:
-    """Return whether a statement exceeded a time limit, and was not cancelled by somebody.
-
-    Both errors have SQLSTATE 57014. Only their messages differ, and they are in the server's language.
-    So we provoke a time-out of a millisecond, and compare its message.
-    """
-    if not isinstance(error, pg.QueryCanceled):
-        return isinstance(error, _TIMED_OUT)
-    try:
-        with transaction(engine) as connection:
-            connection.execute("SET LOCAL statement_timeout = 1")
-            connection.execute("SELECT pg_catalog.pg_sleep(1)")
-    except pg.QueryCanceled as timeout:
-        return timeout.diag.message_primary == error.diag.message_primary
-    return False

@@ -315,12 +315,11 @@ def split_documents(
             if text is not None:
                 yield key_of(number), text, scope
 
-    report = loaded.read(keyed(), progress)
+    refused = loaded.read(keyed(), progress)
     numbers = loaded.numbers()
     of_numbers = [strata[number] for number in numbers.tolist()]
     join = join_of(loaded, for_merges=True)
     split = draw_subsets(join, numbers.tolist(), of_numbers, shares, random_seed)
-    refused = [(int(refusal.key), refusal.reason) for refusal in report.refused]
     return SplitDocuments(numbers, split, refused)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from hmac import compare_digest
@@ -24,7 +26,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from textsim_db import __version__
-from textsim_db.errors import CorpusChanged, TextsimError
+from textsim_db.errors import ConfigurationError, CorpusChanged, TextsimError
 from textsim_db.mcp.tools import CorpusTools
 from textsim_db.results.shown_values import shown
 from textsim_db.review.server import serve_app
@@ -32,6 +34,8 @@ from textsim_db.review.server import serve_app
 _CALLS_AT_ONCE = 12
 """A call may lend two connections of the pool."""
 _SHOWN_FAULTS = 3
+_TOKEN_VARIABLE = "TEXTSIM_MCP_TOKEN"  # noqa: S105 - the name of a variable
+_SHORTEST_TOKEN = 16
 _ABOUT = """\
 Documents that are stored once: a text with nearly the same words as a stored one is not stored again, \
 unless a guarded word such as a number differs, or you say so. Call check_before_write or remember with \
@@ -101,12 +105,21 @@ class ToolServer:
 
         anyio.run(run)
 
-    def run_on_http(self, port: int, token: str, show: Callable[[str], None]) -> None:
-        """Serve until an interrupt; show: receives the address. port: 0 is any free port."""
+    def run_on_http(self, port: int, show: Callable[[str, str | None], None]) -> None:
+        """Serve until an interrupt; show: receives the address, and the token if it is new.
+
+        port: 0 is any free port. The token is that of _TOKEN_VARIABLE, or a new one.
+        """
+        given = os.environ.get(_TOKEN_VARIABLE, "")
+        if given and (len(given) < _SHORTEST_TOKEN or not given.isascii()):
+            raise ConfigurationError(
+                f"{_TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} characters of ASCII"
+            )
+        new = None if given else secrets.token_urlsafe(32)
 
         def make_app(port: int) -> ASGIApp:
-            show(f"http://127.0.0.1:{port}/mcp")
-            return self.app(port, token)
+            show(f"http://127.0.0.1:{port}/mcp", new)
+            return self.app(port, new or given)
 
         serve_app(make_app, port, lifespan="on")
 

@@ -29,6 +29,7 @@ def _of_one(
     condition: LiteralString = "true",
 ) -> LiteralString:
     """Return the statement that finds the documents of a table with one of some values."""
+    # A query by _candidates_N of SQL, which has the same join, takes 1.06 to 1.35 times as long.
     return f"""
 SELECT {fields}
 FROM (

@@ -19,10 +19,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from textsim_db.base.memory import in_temporary_folder
 from textsim_db.errors import InputError, JudgementExists
 from textsim_db.files.file_kinds import BY_NAME
-from textsim_db.files.records import replacing
+from textsim_db.files.records import in_temporary_folder, replacing
 from textsim_db.files.several_files import RecordFiles
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.read.stored_documents import Traits

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import psycopg
 from psycopg import errors as pg
 
-from textsim_db.db.engine import is_trouble
-from textsim_db.db.retries import OUTDATED, PASSING, is_timeout, pause_seconds
+from textsim_db.db.engine import is_timeout, is_trouble
+from textsim_db.db.retries import OUTDATED, PASSING, pause_seconds
 from textsim_db.errors import (
     ConfigurationError,
     DatabaseUnavailable,

@@ -30,8 +30,8 @@ from psycopg import errors as pg
 
 from textsim_db.base.run_ahead import ahead
 from textsim_db.db.cancellation import LentConnections
-from textsim_db.db.engine import database_errors, is_lost, is_trouble, read_rows
-from textsim_db.db.retries import MAX_TRIES, OUTDATED, Attempts, is_timeout, pause_seconds
+from textsim_db.db.engine import database_errors, is_lost, is_timeout, is_trouble, read_rows
+from textsim_db.db.retries import MAX_TRIES, OUTDATED, Attempts, pause_seconds
 from textsim_db.db.store import KnownWords, Store
 from textsim_db.errors import DatabaseError, DatabaseUnavailable
 from textsim_db.results import ChangeReport

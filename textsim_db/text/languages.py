@@ -23,7 +23,7 @@ from textsim_db.base.numba_compiler import (
     inlined_kernel,
     kernel,
 )
-from textsim_db.errors import ConfigurationError, install_extra
+from textsim_db.errors import ConfigurationError, needs_extra
 from textsim_db.settings.check_values import items_in_order
 from textsim_db.text.nfkc import SPACE
 from textsim_db.text.storable import to_bytes
@@ -190,12 +190,8 @@ def check_language(language: str) -> str:
 
 
 def check_installed() -> None:
-    try:
+    with needs_extra("languages", "identifying languages needs py3langid"):
         import py3langid.langid  # noqa: F401
-    except ImportError as error:
-        raise ConfigurationError(
-            f"identifying languages needs py3langid: {install_extra('languages')}"
-        ) from error
 
 
 @lru_cache(maxsize=1)
