@@ -13,7 +13,7 @@ CORPUS_FUNCTION = re.compile(r"(?:textsim\.)?_(?:candidates|write|distinct)_\d+\
 """Matches the functions that are created for each corpus."""
 
 PLANNED_ONCE = re.compile(
-    r"(?:textsim\.)?(?:matches|nearest|candidates|_search|neighbours|signature|jaccard|add|twins_of|_mates(?:_\d+)?|_distinct_\d+|_changes_\d+|_smallest_values|_chosen_values"
+    r"(?:textsim\.)?(?:matches|nearest|candidates|_search|neighbours|signature|jaccard|add|twins_of|_mates(?:_\d+)?|_distinct_\d+|_changes_\d+|_smallest_values|_chosen_values|_shingle_set"
     r"|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_update_clusters"
     r"|_waiting)\("
 )
