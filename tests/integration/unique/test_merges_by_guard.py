@@ -21,6 +21,7 @@ from tests.support.rebuilds import stored_rows
 from tests.support.sampling import sample
 from tests.support.truth import brute_force
 from textsim_db.results import Answer, Outcome
+from textsim_db.settings.named_values import Linkage
 
 INVOICE = "the invoice number {} was {}paid by the customer on monday in {}"
 TEXTS = {
@@ -40,7 +41,7 @@ def test_siblings_match_and_do_not_merge(
     corpus.add_many(TEXTS)
     assert [pair[:2] for pair in corpus.pairs()] == SIMILAR
     assert_searches_tell_what_differs(corpus, connection)
-    for linkage in ts.Linkage:
+    for linkage in Linkage:
         found = [cluster.keys for cluster in corpus.clusters(linkage=linkage)]
         rows = connection.execute(
             "SELECT key FROM textsim.clusters('c', linkage => %s)", [linkage.value]
