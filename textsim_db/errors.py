@@ -6,7 +6,8 @@ import difflib
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
@@ -145,6 +146,17 @@ def install_extra(name: str) -> str:
         "-e " if is_checkout else ""
     )  # without it, a copy would replace the modules of the checkout
     return f"pip install {how}'.[{name}]' in a checkout of textsim-db"
+
+
+@contextmanager
+def needs_extra(
+    name: str, reason: str, kind: type[TextsimError] = ConfigurationError
+) -> Iterator[None]:
+    """Raise an error, with the command that helps, if a package of an extra is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise kind(f"{reason}: {install_extra(name)}") from error
 
 
 def suggestion(name: str, others: Iterable[str]) -> str:

@@ -200,22 +200,3 @@ COMMENT ON FUNCTION textsim.normal_form(text)
     IS 'Returns the normal form of a text: words in lower case, joined by single spaces, after Unicode NFKC (version '
     '13.0). Punctuation is dropped, a word that a hyphen breaks at the end of a line is joined, and each decimal digit '
     'is an ASCII digit. A text without words has its symbols as words.';
-
-CREATE OR REPLACE FUNCTION textsim.shingles(text text, unit text, n integer) RETURNS text[]
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF unit NOT IN ('word', 'char') THEN
-        RAISE EXCEPTION 'unit is "%"; expected "word" or "char"', unit
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF n NOT BETWEEN 1 AND 1000 THEN
-        RAISE EXCEPTION 'shingle length is %; expected 1 to 1000', n
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    RETURN textsim._shingles_of_form(textsim.normal_form(text), unit, n);
-END $$;
-COMMENT ON FUNCTION textsim.shingles(text, text, integer)
-    IS 'Returns the distinct shingles of a text, in order of first appearance. A shingle is n '
-    'consecutive words or characters of the normal form (unit: word or char; n: 1 to 1000), without spaces '
-    'between two words of scripts that use none. A text of fewer than n has one shingle; a text without words and '
-    'symbols has none.';

@@ -99,7 +99,8 @@ RETURN shingles::bigint * n * CASE unit WHEN 'word' THEN 11 ELSE 1 END > 500000;
 -- The distinct shingles of a document; NULL if a union of two such sets might have no room in a tsvector.
 -- The union of two sets is a concatenation of tsvectors, which merges two sorted lists in one pass.
 CREATE OR REPLACE FUNCTION textsim._shingle_set(c textsim.corpus, word_ids integer[], form text) RETURNS tsvector
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$  -- a plan for each document takes longer than its shingles
 BEGIN
     IF c.unit = 'word' AND word_ids IS NOT NULL THEN
         -- An id has at most ten digits.

@@ -52,7 +52,7 @@ CREATE OR REPLACE FUNCTION textsim._drop_corpus(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     attached text;
-    first_id integer := (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = number);
+    first_id integer := (SELECT textsim._origin(c) FROM textsim.corpus c WHERE c.id = number);
 BEGIN
     PERFORM FROM textsim.corpus c WHERE c.id = number FOR UPDATE;
     PERFORM textsim._release_source(s.id) FROM textsim._dropped_sources(number) s;
@@ -69,10 +69,10 @@ BEGIN
     -- After its tables were locked nobody judges. A rebuilt corpus keeps the judgements.
     DELETE FROM textsim.judgement j
     WHERE j.origin = first_id
-        AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = first_id);
+        AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE textsim._origin(c) = first_id);
     DELETE FROM textsim.merged_row m
     WHERE m.origin = first_id
-        AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = first_id);
+        AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE textsim._origin(c) = first_id);
 END $$;
 
 -- Store a corpus with its tables, and return its id; the settings are complete and checked.

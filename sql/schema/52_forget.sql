@@ -37,7 +37,7 @@ BEGIN
             ) k
             WHERE ($3 OR $4) AND NOT EXISTS (SELECT FROM textsim.%1$I d WHERE d.key = k.key))
         $query$, 'document_' || c.id, removed)
-    INTO keys USING part, coalesce(c.origin, c.id), all_expired, all_removed;
+    INTO keys USING part, textsim._origin(c), all_expired, all_removed;
     RETURN keys;
 END $$;
 
@@ -83,7 +83,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._forget_judgements(c textsim.corpus, forgotten text[]) RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    corpus_origin integer := coalesce(c.origin, c.id);
+    corpus_origin integer := textsim._origin(c);
     judgements bigint;
 BEGIN
     DELETE FROM textsim.judgement j
@@ -133,7 +133,7 @@ BEGIN
         END IF;
     END LOOP;
     DELETE FROM textsim.merged_row m
-    WHERE m.origin = coalesce(c.origin, c.id)
+    WHERE m.origin = textsim._origin(c)
         AND (m.key = ANY (forgotten) OR m.kept = ANY (forgotten) OR all_removed AND m.new_row IS NULL
             -- The kept row may be gone, and its document with it.
             OR m.old_row ->> (SELECT s.scope_column FROM textsim.source s

@@ -222,7 +222,7 @@ BEGIN ATOMIC
             ELSE 'words of forgotten documents (%s) are left in word_%s, because a transaction may read the replaced '
                 'corpus: textsim worker drops it when the transaction has ended' END, sum(f.documents), k.id)
     FROM textsim.forgotten f JOIN textsim.corpus k ON k.id = f.corpus_id
-    WHERE coalesce(k.origin, k.id) = coalesce(c.origin, c.id)
+    WHERE textsim._origin(k) = textsim._origin(c)
     GROUP BY k.id ORDER BY k.id;
 END;
 
@@ -250,7 +250,7 @@ END;
 CREATE OR REPLACE FUNCTION textsim._blockers(c textsim.corpus) RETURNS SETOF text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    first_id constant integer := coalesce(c.origin, c.id);
+    first_id constant integer := textsim._origin(c);
     tables oid[];
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_locks l WHERE l.waitstart < clock_timestamp() - interval '5 s') THEN

@@ -77,7 +77,7 @@ BEGIN
                 ) p
                 $query$, 'match_' || c.id, 'node_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'),
                 textsim._alive(c, 'e'))
-            INTO doubtful, doubtful_age USING c.unique_from, coalesce(c.origin, c.id);
+            INTO doubtful, doubtful_age USING c.unique_from, textsim._origin(c);
         END IF;
     END IF;
     RAISE SQLSTATE 'FREED';
@@ -89,7 +89,7 @@ CREATE OR REPLACE FUNCTION textsim._corpus_metrics(c textsim.corpus)
 RETURNS TABLE (name text, labels jsonb, value double precision)
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    first_id CONSTANT integer := coalesce(c.origin, c.id);
+    first_id CONSTANT integer := textsim._origin(c);
     document regclass := to_regclass('textsim.document_' || c.id);
     event regclass := to_regclass('textsim.cluster_event_' || c.id);
 BEGIN

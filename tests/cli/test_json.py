@@ -19,7 +19,7 @@ import pytest
 import textsim_db as ts
 from scripts.write_reference import each_command
 from tests.support.commands import NEWS, Textsim
-from textsim_db.cli import logs
+from textsim_db.cli import messages
 from textsim_db.cli.commands import _WITHOUT_JSON
 from textsim_db.corpus.database import URL_VARIABLE
 from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
@@ -34,7 +34,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("corpus create news --exist-ok --threshold 0.5 --recall 1", {"corpus": "news"}),
     ("index news news.jsonl", {"corpus": "news", "added": 4, "refused": 0}),
     ("corpus list", {"corpus": "news", "documents": 4}),
-    ("corpus show news", {"corpus": "news", "documents": 4}),
+    ("corpus list news", {"corpus": "news", "documents": 4}),
     ("query news the-quick-brown-fox-jumps-over-the-lazy-dog-near-the-river-bank", {"key": "a"}),
     ("neighbours news a", {"key": "b"}),
     ("pairs news", {"a": "a", "b": "b"}),
@@ -114,7 +114,7 @@ COMPUTING = {
 }
 """Commands that compute signatures, as check does for each document. Their help does not."""
 ONE_TEXT = [
-    *("--help", "--version", "status", "corpus list", "corpus show news", "members news a"),
+    *("--help", "--version", "status", "corpus list", "corpus list news", "members news a"),
     *("query news 'the quick brown fox jumps over'", "neighbours news a"),
     *("compare a b --corpus news", "compare a d --corpus news"),
     *("judge news a b same", "judgements list news", "remove news b"),
@@ -194,7 +194,7 @@ def test_commands_in_json(textsim: Textsim, light: Callable[..., Any], database_
         for record in map(json.loads, result.stderr.splitlines()):
             assert list(record)[:4] == ["time", "level", "logger", "message"]
             assert datetime.fromisoformat(record["time"]).utcoffset() == timedelta(0)
-            assert record["level"] in logs.LEVELS
+            assert record["level"] in messages.LEVELS
             assert record["logger"].startswith("textsim_db")
             assert isinstance(record.get("seconds", 0.0), float)
         objects = [json.loads(each) for each in result.stdout.splitlines()]

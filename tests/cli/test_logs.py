@@ -21,23 +21,22 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.support.commands import Textsim, process
-from tests.support.terminal import Terminal, replace_standard_error
+from tests.support.commands import Terminal, Textsim, process, replace_standard_error
 from tests.support.waiting import PATIENCE_SECONDS
 from textsim_db.base import numba_compiler
-from textsim_db.cli import logs, progress_lines
+from textsim_db.cli import messages, progress_lines
 
 
 def test_commands_announce_that_kernels_are_compiled(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(numba_compiler, "_is_announced", False)
-    with logs.log_to_stderr():
+    with messages.log_to_stderr():
         for _ in range(2):
             numba_compiler._announce()
     message = "compiling once for this installation; textsim warm compiles all kernels\n"
     assert capsys.readouterr().err == message
-    assert numba_compiler.log.name == logs.COMPILER
+    assert numba_compiler.log.name == messages.COMPILER
 
 
 def records(told: str) -> list[dict[str, Any]]:
@@ -62,8 +61,8 @@ def test_the_summary_of_a_load_is_a_record(textsim: Textsim) -> None:
 
 def test_errors_are_json_too(textsim: Textsim) -> None:
     for args, message in (
-        (("corpus", "show", "nothing"), 'corpus "nothing" does not exist'),
-        (("corpus", "show"), "missing argument"),
+        (("corpus", "list", "nothing"), 'corpus "nothing" does not exist'),
+        (("corpus", "drop"), "missing argument"),
         (("corpus", "drop", "nothing", "--log-level", "loud"), "is not one of debug, info"),
     ):
         (record,) = records(textsim("--log-json", *args, status=2).stderr)

@@ -103,7 +103,7 @@ def test_a_document_locks_two_rows_less_than_it_has(shared_connection: Connectio
     for threshold in (0.05, 0.3, 0.55, 0.7, 0.8, 0.9, 1.0):
         rows = shared_connection.execute(
             "SELECT n, cardinality(textsim._buckets_to_lock("
-            "c, array(SELECT generate_series(1, n)), n, NULL)) FROM generate_series(0, 300) n, "
+            "    c, array(SELECT generate_series(1, n)), n, NULL)) FROM generate_series(0, 300) n, "
             "jsonb_populate_record(NULL::textsim.corpus, jsonb_build_object('threshold', %s::float8)) c",
             [threshold],
         ).fetchall()

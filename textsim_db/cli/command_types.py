@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Any
@@ -17,21 +16,13 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from textsim_db.cli.logs import LEVELS, configure, log_options
+from textsim_db.cli.messages import LEVELS, common_options, configure
 from textsim_db.errors import suggestion
 from textsim_db.results.shown_values import shown
 
 
-@dataclass(slots=True)
-class JsonOption:
-    is_given: bool = False
-
-
-json_option = JsonOption()
-
-
 def _choose_log_json(value: bool) -> None:
-    log_options.json = log_options.json or value
+    common_options.log_json = common_options.log_json or value
     configure()
 
 
@@ -41,7 +32,7 @@ def _choose_level(value: str | None) -> None:
     if value.lower() not in LEVELS:
         near = suggestion(value, LEVELS)
         raise typer.BadParameter(f'"{value}" is not one of {", ".join(LEVELS)}{near}')
-    log_options.level = getattr(logging, value.upper())
+    common_options.log_level = getattr(logging, value.upper())
     configure()
 
 
@@ -73,7 +64,7 @@ def declare_log_options(
 
 
 def _choose_json(value: bool) -> None:
-    json_option.is_given = value
+    common_options.json = value
 
 
 def declare_json(
@@ -203,7 +194,7 @@ class Command(TyperCommand):
         return [*own, *declared_by(declare_log_options)]
 
     def invoke(self, ctx: Any) -> Any:
-        log_options.command = ctx.command_path.partition(" ")[2]
+        common_options.command = ctx.command_path.partition(" ")[2]
         return super().invoke(ctx)
 
 

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from textsim_db.cli.command_types import json_option
-from textsim_db.cli.logs import log_options
-from textsim_db.cli.messages import confirm, print_message, print_object, print_result
+from textsim_db.cli.messages import (
+    common_options,
+    confirm,
+    print_message,
+    print_object,
+    print_result,
+)
 from textsim_db.cli.opening import connect, name_origin, skip_unreadable
 from textsim_db.cli.output import Format, write
 from textsim_db.cli.progress_lines import progress
@@ -157,7 +161,7 @@ def sql(*, no_transaction: bool = False) -> None:
     from textsim_db.db import schema
 
     script = schema.script(not no_transaction)
-    if json_option.is_given:
+    if common_options.json:
         print_object({"sql": script})
     else:
         typer.echo(script, nl=False)
@@ -175,7 +179,7 @@ def url(*, database_url: str | None = None) -> None:
 
     with _engine(database_url, embedded_schema=True) as engine:
         address = plain_url(engine.url)
-    if json_option.is_given:
+    if common_options.json:
         print_object({"url": address})
     else:
         typer.echo(address)
@@ -201,7 +205,7 @@ def _engine(database_url: str | None, embedded_schema: bool = False) -> Iterator
     from textsim_db.db import schema
 
     with name_origin(database_url, ConfigurationError):
-        engine, _, is_embedded = resolve(database_url, f"textsim-db {log_options.command}")
+        engine, _, is_embedded = resolve(database_url, f"textsim-db {common_options.command}")
     try:
         with name_origin(database_url, DatabaseUnavailable):
             if embedded_schema and is_embedded:

@@ -19,7 +19,6 @@ from textsim_db.cli.options import check_output
 from textsim_db.cli.progress_lines import loading, speed
 from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import RECORD_KINDS, FileFormat, Kind, kind_of, kind_of_output
-from textsim_db.results import Refusal
 from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import (
@@ -154,6 +153,7 @@ def dedupe(
     key_needed = add or key is not None or judgements is not None
     wanted = RecordColumns(text, key or "id", preference.column, key_needed, scope)
     paths = record_files(inputs, glob, form_of_files.kind)
+    most = None if memory is None else int(memory * 1e9)
     if split is not None:
         _check_split(
             output,
@@ -178,7 +178,7 @@ def dedupe(
                 random_seed,
                 str(output),
                 output_kind,
-                memory,
+                most,
             )
         return
     if output is None and report is None:
@@ -221,7 +221,7 @@ def dedupe(
         named = frozenset(key for judgement in judged or () for key in judgement[:2])
         with_keys = key_needed or report is not None or bool(against) or annotate
         texts = Texts(records, with_keys, drop_faulty, named, clusters_of_one)
-        dedupe_file(texts, rule, outputs, corpora, judged, add, memory, database_url, standing)
+        dedupe_file(texts, rule, outputs, corpora, judged, add, most, database_url, standing)
 
 
 def _check_split(output: str | None, unused: Mapping[str, object]) -> None:
@@ -281,7 +281,7 @@ def _split_files(
     random_seed: int,
     folder: str,
     output_kind: Kind,
-    memory: float | None,
+    memory: int | None,
 ) -> None:
     """Split the records, and write a file for each subset into the folder.
 
@@ -297,12 +297,9 @@ def _split_files(
     for path in paths:
         check_output("--output", path, [("INPUT", file.name) for file in records.files])
     records.convert_for(paths[0], output_kind, drop_faulty=True)
-    most = None if memory is None else int(memory * 1e9)
-    with loading(records, texts) as load:
-        drawn = split_documents(load, config, shares, random_seed, most, load.after_batch)
-    faults = texts.faults | {
-        number: Refusal(records.place(number), reason) for number, reason in drawn.refused
-    }
+    with loading(records) as load:
+        drawn = split_documents(texts, config, shares, random_seed, memory, load.after_batch)
+    faults = texts.all_faults(drawn.refused)
     if not len(drawn.numbers):
         reason = ": ".join(faults[min(faults)]) if faults else "there are none"
         raise InputError(f"no record can be compared, so nothing was written: {reason}")
@@ -323,6 +320,6 @@ def _split_files(
     print_message(
         f"no similar pair is cut; a split of single records would cut {drawn.split.cut:,}"
     )
-    show_uncompared(faults, "left out")
+    show_uncompared(faults.values(), "left out")
     if faults:
         raise typer.Exit(1)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from textsim_db.cli.options import misused
 from textsim_db.errors import InputError
+from textsim_db.files.records import replacing
 from textsim_db.results.shown_values import shown
 from textsim_db.settings.named_values import Guard
 
@@ -44,7 +45,6 @@ def write_clusters(
 
     keys: the key of each record. file_of: returns the file of a record if there are several files.
     """
-    from textsim_db.files.records import replacing
 
     def document(number: AnyDocument) -> dict[str, Any]:
         if not isinstance(number, int):
@@ -228,8 +228,6 @@ class AdditionFile:
 
     def write(self, result: Deduplication) -> None:
         """Write the result, whole or not at all."""
-        from textsim_db.files.records import replacing
-
         content = {
             "run": self._run,
             "documents": result.documents,

@@ -6,7 +6,7 @@ import logging
 import resource
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +28,7 @@ from textsim_db.cli.messages import Refusals, print_message
 from textsim_db.cli.opening import connect, is_file_name
 from textsim_db.cli.progress_lines import loading, speed
 from textsim_db.errors import CorpusNotFound, InputError
+from textsim_db.files.records import is_special, replacing
 from textsim_db.results import Refusal
 from textsim_db.results.shown_values import count, shown
 
@@ -46,7 +47,7 @@ class Standing:
 
     def __init__(self, files: Sequence[RecordFiles]) -> None:
         self.files = files
-        self.faults: dict[int, Refusal] = {}
+        self.faults: list[Refusal] = []
 
     def __iter__(self) -> Iterator[StandingText]:
         from textsim_db.dedupe.removal_summary import StoredDocument
@@ -55,13 +56,11 @@ class Standing:
         for records in self.files:
             for number, record in enumerate(records, start=1):
                 if record.fault is not None:
-                    self.refuse(f"{records.title}, {record.fault.key}", record.fault.reason)
+                    place = f"{records.title}, {record.fault.key}"
+                    self.faults.append(Refusal(place, record.fault.reason))
                 elif record.text is not None:
                     name = StoredDocument(records.title, record.key or str(number))
                     yield name, record.text, record.scope
-
-    def refuse(self, place: str, reason: str) -> None:
-        self.faults[len(self.faults)] = Refusal(place, reason)
 
 
 class Outputs(NamedTuple):
@@ -72,8 +71,6 @@ class Outputs(NamedTuple):
 
     def lasting(self) -> str | None:
         """Return the first that is neither standard output nor a pipe."""
-        from textsim_db.files.records import is_special
-
         return next((name for name in self if name and name != "-" and not is_special(name)), None)
 
 
@@ -137,7 +134,11 @@ class Texts:
                 self.html.add(number, record.text)
             yield Document(record.text, record.value, record.scope, key)
 
-    def of_numbers(self, numbers: Collection[int]) -> dict[int, str]:
+    def all_faults(self, refused: Iterable[tuple[int, str]]) -> dict[int, Refusal]:
+        """Return the faults, with those of records that the comparison refused."""
+        return self.faults | {n: Refusal(self.records.place(n), reason) for n, reason in refused}
+
+    def of(self, numbers: Collection[int]) -> dict[int, str]:
         """Read the records again, and return the texts of some by their places."""
         texts = enumerate(record.text for record in self.records)
         return {number: text for number, text in texts if number in numbers and text is not None}
@@ -150,7 +151,7 @@ def dedupe_file(
     against: list[str],
     judgements: list[ReadJudgement] | None,
     add: bool,
-    memory: float | None,
+    memory: int | None,
     database_url: str | None,
     standing: Standing,
 ) -> None:
@@ -170,15 +171,16 @@ def dedupe_file(
                 "is used; to compare them anew, remove the file"
             )
         if result is None:
-            most = None if memory is None else int(memory * 1e9)
             judged = [] if judgements is None else _judged_keys(judgements)
-            with loading(texts.records, texts) as load:
+            with loading(texts.records) as load:
                 result = deduplicate(
-                    load, rule, load.after_batch, corpora, judged, most, texts.of_numbers, standing
+                    texts, rule, load.after_batch, corpora, judged, memory, texts.of, standing
                 )
-            for name, reason in result.refused_standing:
-                standing.refuse(f'{name.corpus}, "{name.key}"', reason)
-        faults = _faults(texts, result)
+            standing.faults += (
+                Refusal(f'{name.corpus}, "{name.key}"', reason)
+                for name, reason in result.refused_standing
+            )
+        faults = texts.all_faults(result.refused)
         if faults and len(faults) == result.documents:
             first = ": ".join(faults[min(faults)])
             raise InputError(f"no record can be compared, so nothing was written: {first}")
@@ -193,7 +195,7 @@ def dedupe_file(
             addition.write(result)
             added = add_documents(corpora[0], texts.records, _documents_to_add(texts, result))
             store_sizes(corpora[0], result.cluster_sizes(), result.links(), texts.keys)
-    faults = _faults(texts, result)
+    faults = texts.all_faults(result.refused)  # the result of an earlier run had read no record
     choices = {
         "scope": texts.records.columns.scope,
         "against": against or [records.title for records in standing.files],
@@ -225,12 +227,12 @@ def dedupe_file(
         )
     if result.without_words:
         print_message(without_words_note(result.without_words))
-    if memory is not None and (taken := _peak_memory()) > memory * 1e9:
+    if memory is not None and (taken := _peak_memory()) > memory:
         print_message(
             f"the process took up to {taken / 1e9:.2f} GB of memory: --memory is the limit of the "
             "largest arrays, and the program, the records and the words need some besides"
         )
-    show_uncompared(faults, "left out" if texts.drop_faulty else "kept")
+    show_uncompared(faults.values(), "left out" if texts.drop_faulty else "kept")
     show_uncompared(standing.faults, "not looked at")
     if added:
         refusals = Refusals()
@@ -246,10 +248,10 @@ def _judged_keys(judgements: list[ReadJudgement]) -> list[JudgedKeys]:
     return [JudgedKeys(*each[:3], each.place, each.hashes or (None, None)) for each in judgements]
 
 
-def show_uncompared(faults: dict[int, Refusal], action: str) -> None:
+def show_uncompared(faults: Iterable[Refusal], action: str) -> None:
     """Print the records that cannot be compared; action: what became of them."""
     uncompared = Refusals(f"{action}, because it cannot be compared")
-    for fault in faults.values():
+    for fault in faults:
         uncompared.add(fault)
     uncompared.show()
 
@@ -293,8 +295,6 @@ def _write_outputs(
         if texts.drop_faulty:
             stays[list(faults)] = False
         records.write(stays, outputs.output, appended)
-    from textsim_db.files.records import replacing
-
     if outputs.report is None:
         return
     if page is None:
@@ -324,13 +324,6 @@ def _shown_keys(texts: Texts) -> list[str | None]:
         key if file is None else ", ".join(filter(None, (key, file)))
         for key, file in zip(texts.keys, files, strict=True)
     ]
-
-
-def _faults(texts: Texts, result: Deduplication) -> dict[int, Refusal]:
-    refused = {
-        number: Refusal(texts.records.place(number), reason) for number, reason in result.refused
-    }
-    return texts.faults | refused
 
 
 def _documents_to_add(

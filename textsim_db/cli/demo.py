@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from textsim_db.cli.messages import program
 from textsim_db.cli.opening import connect
 from textsim_db.cli.output import console, table
 from textsim_db.errors import TextsimError
@@ -119,7 +120,7 @@ def _shortened(keys: tuple[str, ...]) -> str:
 def _print_next(out: Console, database_url: str | None) -> None:
     from textsim_db.base.numba_compiler import are_compiled
 
-    textsim = program()
+    textsim = _program()
     if database_url:
         textsim += f" --database-url {shlex.quote(database_url)}"
     lines = [
@@ -135,3 +136,12 @@ def _print_next(out: Console, database_url: str | None) -> None:
         )
     for line in lines:
         out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _program() -> str:
+    """Return the name by which the user runs this program, quoted for a shell."""
+    name = sys.argv[0]
+    if PurePath(name).name != "textsim":
+        return f"{shlex.quote(sys.executable)} -m textsim_db.cli"
+    on_path = shutil.which("textsim")
+    return "textsim" if on_path and PurePath(on_path) == PurePath(name) else shlex.quote(name)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, LiteralString, NamedTuple
 import typer
 
 from textsim_db import __version__
-from textsim_db.cli.command_types import json_option
-from textsim_db.cli.messages import explain, print_object
+from textsim_db.cli.messages import common_options, explain, print_object
 from textsim_db.cli.output import console
 from textsim_db.errors import ConfigurationError, DatabaseError, SchemaError, install_extra
 from textsim_db.results.shown_values import count, shown
@@ -90,7 +89,7 @@ def doctor(*, database_url: str | None = None) -> None:
     Examples: `textsim doctor`, `textsim doctor --json`
     """
     report = examine(database_url)
-    if json_option.is_given:
+    if common_options.json:
         sections = {
             name: [finding._asdict() for finding in findings]
             for name, findings in report.sections.items()

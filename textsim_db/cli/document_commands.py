@@ -31,37 +31,23 @@ if TYPE_CHECKING:
 _RESULTS_AT_ONCE = 1000
 
 
-class QueryDocuments:
-    """The rows (key, text) or (key, text, scope) of a query; iterating reads them once, as they come."""
+def _rows_of_query(db: Database, query: str, scoped: bool) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows (key, text) or (key, text, scope) of a query, as they come."""
+    from textsim_db.db.engine import database_errors, transaction
 
-    def __init__(self, db: Database, query: str, scoped: bool) -> None:
-        self._db = db
-        self._query = query
-        self._columns = 3 if scoped else 2
-        self.bytes_read = 0
-
-    def total_bytes(self) -> None:
-        """Return None: the size of the result is unknown."""
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        from textsim_db.db.engine import database_errors, transaction
-
-        with (
-            database_errors(),
-            transaction(self._db.engine) as connection,
-            connection.cursor("textsim_query") as cursor,
-        ):
-            connection.execute("SET TRANSACTION READ ONLY")
-            cursor.execute(self._query.encode())
-            if len(cursor.description or ()) != self._columns:
-                raise InputError(
-                    f"the query returns {len(cursor.description or ())} columns; expected "
-                    + ("key, text and scope" if self._columns == 3 else "key and text")
-                )
-            while rows := cursor.fetchmany(_RESULTS_AT_ONCE):
-                for row in rows:
-                    self.bytes_read += len(row[1]) if isinstance(row[1], str) else 0
-                    yield row
+    with (
+        database_errors(),
+        transaction(db.engine) as connection,
+        connection.cursor("textsim_query") as cursor,
+    ):
+        connection.execute("SET TRANSACTION READ ONLY")
+        cursor.execute(query.encode())
+        columns = len(cursor.description or ())
+        if columns != (3 if scoped else 2):
+            expected = "key, text and scope" if scoped else "key and text"
+            raise InputError(f"the query returns {columns} columns; expected {expected}")
+        while rows := cursor.fetchmany(_RESULTS_AT_ONCE):
+            yield from rows
 
 
 _SHOWN_TWINS = 20
@@ -70,9 +56,9 @@ _SHOWN_TWINS = 20
 def add_documents(
     corpus: Corpus, measured: Measured, documents: Iterable[tuple[Any, ...]]
 ) -> AddReport:
-    with loading(measured, documents) as load:
+    with loading(measured) as load:
         try:
-            return corpus.add_many(load, load.after_batch)
+            return corpus.add_many(documents, load.after_batch)
         except (DatabaseError, KeyboardInterrupt, SystemError) as error:
             error.add_note(
                 f"{count(load.report.stored, 'document')} were stored and stay; repeat the command "
@@ -193,8 +179,8 @@ def index(
     if "language" in settings:
         check_installed()
     with connect(database_url) as db:
-        inputs = files if query is None else QueryDocuments(db, query, bool(scope))
-        opened, documents = _open_or_create(db, corpus, create, settings, iter(inputs))
+        inputs = iter(files) if query is None else _rows_of_query(db, query, bool(scope))
+        opened, documents = _open_or_create(db, corpus, create, settings, inputs)
         if opened is None:
             refusals.show()
             raise InputError(
@@ -202,7 +188,7 @@ def index(
             )
         _check_scope(opened, scope)
         start = time.monotonic()
-        report = add_documents(opened, inputs, documents)
+        report = add_documents(opened, files, documents)
         seconds = time.monotonic() - start
     refusals.add_documents(report.refused)
     print_report(corpus, report, refusals, seconds)

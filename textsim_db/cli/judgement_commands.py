@@ -16,7 +16,7 @@ from textsim_db.cli.opening import connect
 from textsim_db.cli.operations import Call, Operation, operation_command
 from textsim_db.cli.options import check_output
 from textsim_db.cli.output import Format, write
-from textsim_db.errors import InputError
+from textsim_db.errors import InputError, needs_extra
 from textsim_db.files.file_kinds import FileFormat
 from textsim_db.results import Judgement
 from textsim_db.results.shown_values import count, shown
@@ -131,7 +131,7 @@ def import_(
 
     read = read_judgements(path, form_of_files)
     with connect(database_url) as db:
-        new = db.corpus(corpus, on_server=True).judge_many(
+        new = db.corpus(corpus, on_server=True)._judge_many(
             (judgement[:7] for judgement in read), replace, place_of=lambda i: read[i].place
         )
     kind_of_new = "new or replaced" if replace else "new"
@@ -226,7 +226,7 @@ def review(
         judgements (PATH): With --report: the file of judgements, JSON lines. Default: the name of the
             report with .judgements.jsonl in the place of .jsonl.
         threshold: Least similarity of a result: above 0, at most 1. Default: the corpus's threshold.
-            Below it some similar documents are missed: textsim corpus show prints the share.
+            Below it some similar documents are missed: textsim corpus list NAME prints the share.
         doubtful: Begin with the matches below unique_from that nobody has judged.
         port: Listen on this port; 0 is any free port.
         no_browser: Do not open a browser; open the address yourself.
@@ -241,7 +241,7 @@ def review(
 
     """
     _check_usage(corpus, source, report, input_, judgements)
-    with options.needs_extra("review", "the pages need Starlette and Uvicorn"):
+    with needs_extra("review", "the pages need Starlette and Uvicorn"):
         from textsim_db.review.server import Review, serve
 
     def show(address: str) -> None:

@@ -1,4 +1,4 @@
-"""The messages of a command: sentences and faults on standard error, and JSON on standard output."""
+"""The messages of a command on standard error, as text or JSON lines, and its result as JSON."""
 
 from __future__ import annotations
 
@@ -6,27 +6,117 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from textsim_db.cli.command_types import json_option
-from textsim_db.cli.logs import COMMANDS, log_options
 from textsim_db.errors import EmbeddedServerError
 from textsim_db.results.shown_values import shown
 
 if TYPE_CHECKING:
     from textsim_db.results import Refusal
 
-
+LEVELS = ("debug", "info", "warning", "error")
+COMMANDS = "textsim_db.cli"
+COMPILER = "textsim_db.base.numba_compiler"
+SEARCHES = "textsim_db.read.find_candidates"
+LIBRARY = "textsim_db"
+_DRIVERS = ("psycopg", "sqlalchemy")
+"""They log errors that they meet while another error is handled, which the command reports."""
+_IGNORE = logging.NullHandler()
+_STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 _SHOWN_MESSAGES = 20
 _SHOWN_PLACES = 3
 _NUMBERS = re.compile(r"0x[0-9a-f]{2}|\d+")
 
 log = logging.getLogger(COMMANDS)
+
+
+@dataclass(slots=True)
+class CommonOptions:
+    """The options that all commands have, as the user gave them, and the name of the command."""
+
+    json: bool = False
+    log_json: bool = False
+    log_level: int | None = None
+    command: str = ""
+
+
+common_options = CommonOptions()
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object: time (UTC, ISO 8601), level, logger, message, and the record's own fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC)
+        fields: dict[str, Any] = {
+            "time": time.isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        fields |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
+
+
+class PlainFormatter(logging.Formatter):
+    """The commands' own messages as they are, with "error: " before errors; others with the time."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        if record.name not in (COMMANDS, SEARCHES, COMPILER):
+            return _harmless(super().format(record))
+        mark = "error: " if record.levelno >= logging.ERROR else ""
+        return _harmless(mark + record.getMessage())
+
+
+def _harmless(text: str) -> str:
+    """Return a message without control characters: a name in it may hold any."""
+    return "\n".join(map(shown, text.split("\n")))
+
+
+class _Handler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(self.format(record), err=True)  # sys.stderr may have been replaced
+
+
+@contextmanager
+def log_to_stderr() -> Iterator[None]:
+    handler = _Handler()
+    for name in _DRIVERS:
+        # Also after the command: an interrupt may reach a connection that is cleaned up.
+        logging.getLogger(name).addHandler(_IGNORE)
+    library = logging.getLogger(LIBRARY)
+    levels = {name: logging.getLogger(name).level for name in (LIBRARY, COMMANDS, COMPILER)}
+    library.addHandler(handler)
+    try:
+        configure()
+        yield
+    finally:
+        common_options.json = common_options.log_json = False
+        common_options.log_level, common_options.command = None, ""
+        library.removeHandler(handler)
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def configure(default: int | None = None) -> None:
+    """Log as the options say; default: the level without --log-level."""
+    for handler in logging.getLogger(LIBRARY).handlers:
+        if isinstance(handler, _Handler):
+            plain = PlainFormatter("%(asctime)s %(message)s")
+            handler.setFormatter(JsonFormatter() if common_options.log_json else plain)
+    library = logging.INFO if common_options.log_json else logging.WARNING
+    levels = {LIBRARY: default or library, COMMANDS: default or logging.INFO}
+    levels[COMPILER] = levels[COMMANDS]
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(common_options.log_level or level)
 
 
 def print_message(message: str, level: int = logging.INFO, **fields: object) -> None:
@@ -40,7 +130,7 @@ def print_object(fields: dict[str, Any]) -> None:
 
 def print_result(message: str, **fields: Any) -> None:
     """Print what a command did: a message, or with --json the fields."""
-    if json_option.is_given:
+    if common_options.json:
         print_object(fields)
     else:
         print_message(message, **fields)
@@ -97,7 +187,7 @@ def confirm(action: str, yes: bool) -> None:
     """Ask before a deletion; end with status 2 unless the answer is yes."""
     if yes:
         return
-    if not sys.stdin.isatty() or log_options.json:
+    if not sys.stdin.isatty() or common_options.log_json:
         print_message(
             f"this would {action}; there is no terminal to ask on: give --yes to confirm",
             logging.ERROR,
@@ -154,15 +244,3 @@ class _Reason:
     count: int = 0
     places: dict[str, list[str]] = field(default_factory=dict)
     """The first places by the reason with its numbers."""
-
-
-def program() -> str:
-    """Return the name by which the user runs this program, quoted for a shell."""
-    import shlex
-    import shutil
-
-    name = sys.argv[0]
-    if PurePath(name).name != "textsim":
-        return f"{shlex.quote(sys.executable)} -m textsim_db.cli"
-    on_path = shutil.which("textsim")
-    return "textsim" if on_path and PurePath(on_path) == PurePath(name) else shlex.quote(name)

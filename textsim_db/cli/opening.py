@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from textsim_db.cli.logs import log_options
-from textsim_db.cli.messages import print_message
+from textsim_db.cli.messages import common_options, print_message
 from textsim_db.cli.options import misused
 from textsim_db.errors import (
     ConfigurationError,
@@ -37,7 +36,7 @@ def connect(database_url: str | None, is_brief: bool = True) -> Database:
 
     open_database = database.connect_briefly if is_brief else database.connect
     with name_origin(database_url, ConfigurationError, DatabaseUnavailable):
-        return open_database(database_url, f"textsim-db {log_options.command}".rstrip())
+        return open_database(database_url, f"textsim-db {common_options.command}".rstrip())
 
 
 @contextmanager

@@ -42,7 +42,7 @@ JACCARD_NAME = "jaccard"
 _MOST_READ_FOR_SCOPES = 1_000_000
 """The scopes of a larger corpus are not read to explain an empty result: that takes seconds."""
 _TEXT = 'The text to look for; "-" is standard input. Or use --file.'
-_FUNCTIONS = {"progress", "place_of", "rank"}
+_FUNCTIONS = {"progress", "rank"}
 """Arguments that are functions."""
 _FILE = inspect.Parameter(
     "file", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="str | None"
@@ -102,10 +102,10 @@ class Call:
     def write_rows(self) -> int:
         """Print the rows of the result, their number and what may explain that there is none."""
         columns, rows = self._columns, self._rows()
+        value, is_distance = _column_of(self.arguments.get("measure", JACCARD_NAME))
         if columns[0] == "similarity" and not isinstance(self.result, list):
-            rows = self._counted(rows)
-        measure = self.arguments.get("measure", JACCARD_NAME)
-        names = [_measure_name(measure) if name == "similarity" else name for name in columns]
+            rows = self._counted(rows, is_distance)
+        names = [value if name == "similarity" else name for name in columns]
         number = write(names, rows, self.form)
         if self.operation.noun:
             print_message(f"{count(number, self.operation.noun)} found")
@@ -131,13 +131,15 @@ class Call:
         is_list = isinstance(value, tuple) and self.form is not Format.JSONL
         return " ".join(value) if is_list else value
 
-    def _counted(self, rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    def _counted(
+        self, rows: Iterator[tuple[Any, ...]], is_distance: bool
+    ) -> Iterator[tuple[Any, ...]]:
         """Yield rows as they are found; those of a table in the order of their similarity."""
         is_table = self.form is Format.TABLE
         rows = counted("searching", f"{self.operation.noun}s", rows, are_printed=not is_table)
         if not is_table:
             return rows
-        sign = 1 if _is_distance(self.arguments.get("measure", JACCARD_NAME)) else -1
+        sign = 1 if is_distance else -1
         return iter(sorted(rows, key=lambda row: (sign * row[0], row[1:])))
 
     def print_done(self) -> None:
@@ -232,18 +234,13 @@ def _declare(operation: Operation) -> Callable[..., None]:
     return with_parameters(partial(_run, operation), parameters)
 
 
-def _measure_name(measure: str) -> str:
+def _column_of(measure: str) -> tuple[str, bool]:
+    """Return the name of the column with the values of a measure, and whether they are distances."""
     if measure == JACCARD_NAME:
-        return "similarity"
+        return "similarity", False
     from textsim_db.measures.by_name import measure_of
 
-    return measure_of(measure).name
-
-
-def _is_distance(measure: str) -> bool:
-    from textsim_db.measures.by_name import measure_of
-
-    return measure_of(measure).is_distance
+    return measure_of(measure).name, measure_of(measure).is_distance
 
 
 def note_unknown_scope(corpus: Corpus, scope: str | None) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from textsim_db.errors import ConfigurationError, InputError, install_extra
+from textsim_db.errors import InputError
+from textsim_db.files.records import is_special
 from textsim_db.results.shown_values import shown
 from textsim_db.settings.corpus_settings import (
     AUTO,
@@ -60,15 +61,6 @@ Args:
 
 def misused(option: str, message: str) -> typer.BadParameter:
     return typer.BadParameter(message, param_hint=option)
-
-
-@contextmanager
-def needs_extra(name: str, reason: str) -> Iterator[None]:
-    """Raise ConfigurationError, with the command that helps, if a package of an extra is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(f"{reason}: {install_extra(name)}") from error
 
 
 PartialSettings = dict[str, Any]
@@ -148,8 +140,6 @@ def check_output(
     others: the option and the path, or the file descriptor, of each other file; "-" is standard input.
     Devices and pipes are not replaced, so they may occur twice.
     """
-    from textsim_db.files.records import is_special
-
     check_writable(path)
     if path == "-" or is_special(path):
         return

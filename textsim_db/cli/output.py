@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from textsim_db.cli.command_types import json_option
+from textsim_db.cli.messages import common_options
 from textsim_db.cli.options import misused
 from textsim_db.results.shown_values import shown, similarity
 
@@ -43,7 +43,7 @@ _MOST_LAID_OUT = 2_000
 
 def form_given(ctx: typer.Context, value: Format) -> Format:
     """Return the format of --format, or JSON lines with --json."""
-    if not json_option.is_given:
+    if not common_options.json:
         return value
     source = ctx.get_parameter_source("form")
     if value is not Format.JSONL and source is not None and source.name == "COMMANDLINE":

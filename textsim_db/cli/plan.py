@@ -210,8 +210,7 @@ def _write_options(choices: list[Option], threshold: float, form: output.Format)
             bands = "exact"
         fingerprints = (option.fingerprints,) if has_passages else ()
         costs = (option.band_rows, *fingerprints, option.storage, candidates)
-        of_band = "" if option.rows is None and form is output.Format.TABLE else option.rows
-        rows.append((bands, of_band, *probabilities, *costs, mark))
+        rows.append((bands, option.rows, *probabilities, *costs, mark))
     output.write(columns, rows, form)
 
 

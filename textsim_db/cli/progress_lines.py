@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import typer
 
-from textsim_db.base.memory import keep_freed_memory
 from textsim_db.base.progress_bar import bar
-from textsim_db.cli.logs import COMMANDS, log_options
-from textsim_db.cli.messages import print_message, print_result
+from textsim_db.cli.messages import COMMANDS, common_options, print_message, print_result
 from textsim_db.results import AddReport, ChangeReport
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ LOG_SECONDS = 5.0
 _LINE_SECONDS = 30.0
 """Seconds between two lines where standard error is a file, and no program reads it."""
 
-Loaded = TypeVar("Loaded")
 Item = TypeVar("Item")
 
 
@@ -49,7 +47,7 @@ class Measured(Protocol):
 
 @contextmanager
 def progress(action: str, noun: str) -> Iterator[Show]:
-    if log_options.json:
+    if common_options.log_json:
         yield _Records(action, noun, LOG_SECONDS)
     elif sys.stderr.isatty():
         with bar(action, noun) as show:
@@ -84,35 +82,44 @@ def counted(
 
 
 @contextmanager
-def loading(measured: Measured | None, documents: Iterable[Loaded]) -> Iterator[Load[Loaded]]:
-    """Yield a load of documents and show its progress; from then on the process keeps freed memory."""
+def loading(measured: Measured) -> Iterator[Load]:
+    """Show the progress of a load of documents; from then on the process keeps freed memory."""
     keep_freed_memory()
     with progress("indexing", "documents") as show:
-        yield Load(measured if sys.stderr.isatty() else None, documents, show)
+        yield Load(measured, show)
 
 
-class Load(Generic[Loaded]):
-    """The documents of a load, with the share that has been read, and the latest report."""
+# The options of mallopt(3), and their values.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+_OPTIONS = {_M_ARENA_MAX: 1, _M_MMAP_THRESHOLD: 2**30, _M_TRIM_THRESHOLD: 2**31 - 1}
 
-    def __init__(self, measured: Measured | None, documents: Iterable[Loaded], show: Show) -> None:
+
+def keep_freed_memory() -> bool:
+    """Keep freed memory for the next batch, whatever its thread; return whether the system can do that.
+
+    The C library of Linux gives each thread memory of its own, and returns it to the system after each
+    batch. The next batch then gets fresh pages, which the system clears first. That takes a fifth of the
+    client's time. The setting holds for the whole process, so only commands change it.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
+    return mallopt is not None and all(mallopt(*option) == 1 for option in _OPTIONS.items())
+
+
+class Load:
+    """Shows the progress of a load by the share of the input that has been read; keeps the report."""
+
+    def __init__(self, measured: Measured, show: Show) -> None:
         self.report = AddReport()
         self._input = measured
-        self._documents = documents
+        self._total = measured.total_bytes() if sys.stderr.isatty() else None
         self._show = show
-        self._share: float | None = None
-
-    def __iter__(self) -> Iterator[Loaded]:
-        total = self._input and self._input.total_bytes()
-        looked_at = 0.0
-        for document in self._documents:
-            yield document
-            if self._input and total and time.monotonic() - looked_at > _REFRESH_SECONDS:
-                looked_at = time.monotonic()
-                self._share = self._input.bytes_read / total
 
     def after_batch(self, report: AddReport) -> None:
         self.report = report
-        self._show(report.received, share=self._share)
+        share = self._input.bytes_read / self._total if self._total else None
+        self._show(report.received, share=share)
 
 
 class _Records:

@@ -24,10 +24,6 @@ def _note_no_match(call: Call) -> None:
         threshold is None or threshold >= config.threshold
     )
     print_message("no document is that similar" if is_complete else "no candidate is that similar")
-    _note_text_without_words(call)
-
-
-def _note_text_without_words(call: Call) -> None:
     text = call.arguments.get("text")
     if text is not None and not _has_words(call.corpus, text):
         print_message("the text has no words that count in this corpus", logging.WARNING)

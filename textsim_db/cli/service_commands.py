@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from textsim_db.cli import options
-from textsim_db.cli.command_types import json_option
-from textsim_db.cli.logs import configure
-from textsim_db.cli.messages import explain, print_message, print_object
+from textsim_db.cli.messages import common_options, configure, explain, print_message, print_object
 from textsim_db.cli.opening import connect
 from textsim_db.cli.progress_lines import WorkLog, counts, log
-from textsim_db.errors import ConfigurationError, CorpusNotFound
+from textsim_db.errors import ConfigurationError, CorpusNotFound, needs_extra
 from textsim_db.results.shown_values import shown
 from textsim_db.sync.worker_state import EXPIRE_AFTER_SECONDS, LEASE_SECONDS, POLL_SECONDS
 
@@ -80,7 +77,7 @@ def worker(
         work.write()
         log.info("ended: %s", total.summary, extra=counts(total))
         failed = _warn_of_failures(db) if once else 0
-    if json_option.is_given:
+    if common_options.json:
         print_object(counts(total))
     if failed or (once and (indexer.unusable or indexer.left_to_others)):
         raise typer.Exit(1)
@@ -102,7 +99,7 @@ def _metrics_served(db: Database, indexer: Worker, host: str, port: int | None) 
     if port is None:
         yield
         return
-    with options.needs_extra("prometheus", "the metrics need the package prometheus-client"):
+    with needs_extra("prometheus", "the metrics need the package prometheus-client"):
         from textsim_db.cli import serve_metrics
     probes = {"/healthz": indexer.why_stuck, "/readyz": indexer.why_not_ready}
     with serve_metrics.served(host, port, db.metrics, probes) as address:
@@ -195,7 +192,7 @@ def mcp(
     - `textsim mcp news --http 8080`
 
     """
-    with options.needs_extra("mcp", "the tools need the package mcp"):
+    with needs_extra("mcp", "the tools need the package mcp"):
         from textsim_db.mcp.tool_server import ToolServer
         from textsim_db.mcp.tools import CorpusTools
 

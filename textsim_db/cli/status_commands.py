@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from textsim_db.cli.command_types import json_option
-from textsim_db.cli.messages import print_message, print_object
+from textsim_db.cli.messages import common_options, print_message, print_object
 from textsim_db.cli.opening import connect, each_corpus
-from textsim_db.cli.options import misused, needs_extra
+from textsim_db.cli.options import misused
 from textsim_db.cli.output import Format, write
+from textsim_db.errors import needs_extra
 from textsim_db.results import ScopeStatus, Source
 from textsim_db.results.shown_values import count, shown
 
@@ -84,7 +84,7 @@ def status(
             if not write(ScopeStatus._fields, db.corpus(corpus, on_server=True).scopes(), form):
                 print_message("no document is stored")
         return
-    if prometheus and json_option.is_given:
+    if prometheus and common_options.json:
         raise misused("--json", "--prometheus has a format of its own")
     if prometheus:
         with needs_extra("prometheus", "the metrics need the package prometheus-client"):
@@ -144,10 +144,10 @@ def pending(
     errors: list[Error] = []
     damaged: list[str] = []
     with connect(database_url) as db:
-        for opened, failures in each_corpus(db, corpus, lambda each: each.failures(), damaged):
+        for opened, failures in each_corpus(db, corpus, lambda each: each.pending(), damaged):
             errors += [Error(opened.name, *failure) for failure in failures]
             if retry:
-                opened.failures(retry=True)
+                opened.pending(retry=True)
     write(Error._fields, errors, form)
     if retry:
         print_message(f"{count(len(errors), 'document')} will be tried again")
@@ -242,7 +242,7 @@ def _samples(db: Database, corpus: str | None, watch: float | None) -> Iterator[
 
 
 def _state(corpus: Corpus) -> State:
-    failures = corpus.failures(_SHOWN_ERRORS)
+    failures = corpus.pending(_SHOWN_ERRORS)
     return State(corpus.name, corpus.status(), failures)
 
 

@@ -7,19 +7,19 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from textsim_db.cli.messages import Refusals, print_message, print_object
-from textsim_db.cli.opening import connect, read_one_text
+from textsim_db.cli.opening import connect, is_file_name, read_one_text
 from textsim_db.cli.options import check_output
 from textsim_db.cli.output import Format, console, table, write
 from textsim_db.cli.passage_commands import storable
 from textsim_db.cli.progress_lines import counted, speed
 from textsim_db.errors import ConfigurationError, InputError
 from textsim_db.files.file_kinds import FileFormat
+from textsim_db.files.records import replacing
 from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.corpus_settings import DEFAULTS
 
@@ -91,7 +91,6 @@ def _explain(
 
 
 def _write_page(path: str, explanation: Explanation, a: str, b: str) -> None:
-    from textsim_db.files.records import replacing
     from textsim_db.review.report_pages import comparison_page
 
     page = comparison_page(explanation, _shortened(a), _shortened(b))
@@ -136,10 +135,7 @@ def _texts(a: str, b: str) -> tuple[str, str]:
 
 
 def _is_file(name: str) -> bool:
-    try:
-        return name == "-" or Path(name).is_file() or Path(name).is_fifo()
-    except (OSError, ValueError):
-        return False  # a text too long for a name, or with NUL
+    return name == "-" or is_file_name(name)
 
 
 def _shortened(name: str) -> str:

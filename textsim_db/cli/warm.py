@@ -11,8 +11,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from textsim_db.cli.logs import SEARCHES
-from textsim_db.cli.messages import print_message, print_result
+from textsim_db.cli.messages import SEARCHES, print_message, print_result
 from textsim_db.cli.opening import connect
 from textsim_db.cli.progress_lines import progress
 from textsim_db.errors import CorpusNotFound
@@ -184,7 +183,7 @@ def _use_all(db: Database, settings: CorpusSettings) -> None:
         for linkage in Linkage:
             list(corpus.clusters(linkage=linkage))
         list(corpus.duplicates())
-        corpus.plan()
+        corpus.measure_recall()
         corpus.statistics()
         corpus.check()
         corpus.rebuild(seed=2)

@@ -1,20 +1,24 @@
-"""Reads documents into memory, as the host of a join: no database is needed."""
+"""Reads documents into memory, as the host of a join; past a bound their arrays lie in files."""
 
 from __future__ import annotations
 
 import logging
+import mmap
+import os
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
-from typing import NamedTuple
+from contextlib import closing, suppress
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from textsim_db.base.growing_array import GrowingArray, MemoryBound
-from textsim_db.base.memory import free_memory
 from textsim_db.base.numba_compiler import Int32Array, Int64Array, inlined_kernel, kernel
 from textsim_db.base.run_ahead import ahead, in_batches
 from textsim_db.cluster.loaded_documents import LoadedDocuments, rows_of
 from textsim_db.compare.pair_values import Rows
+from textsim_db.files.records import in_temporary_folder
 from textsim_db.results import AddReport
 from textsim_db.settings.corpus_settings import CorpusConfig, learns_common
 from textsim_db.sketch.ragged import Parts, Ragged, merge_parts, offsets_of
@@ -35,6 +39,7 @@ log = logging.getLogger(__name__)
 
 KeyedText = tuple[str, str] | tuple[str, str, str | None]
 """A document as (key, text), or (key, text, scope)."""
+Number = TypeVar("Number", bound=np.generic)
 
 
 def key_of(number: int) -> str:
@@ -49,31 +54,32 @@ class LoadedTexts:
         missed = config.many_missed()
         if missed is not None:
             log.warning("%s", missed)
-        bound = MemoryBound(free_memory() // 2 if memory is None else memory)
+        bound = _MemoryBound(_free_memory() // 2 if memory is None else memory)
         self.config = config
         self._for_merges = for_merges
         self._words = WordsInMemory()
-        self._numbers = GrowingArray(np.int64, bound)
+        self._numbers = _GrowingArray(np.int64, bound)
         """By document: its number, which its key has."""
-        self._text_of = GrowingArray(np.int64, bound)
+        self._text_of = _GrowingArray(np.int64, bound)
         """By document: the number of its text."""
         self._hashes = table_of(np.empty(1 << 6, np.uint64), 0, SPREAD)
         """The hashes of the texts."""
-        self._tokens = GrowingArray(np.int32, bound)
-        self._offsets = GrowingArray(np.int64, bound)
+        self._tokens = _GrowingArray(np.int32, bound)
+        self._offsets = _GrowingArray(np.int64, bound)
         self._offsets.extend(np.zeros(1, np.int64))
-        self._counts = GrowingArray(np.int64, bound)
-        self._buckets = GrowingArray(np.int32, bound)
-        self._bucket_counts = GrowingArray(np.int32, bound)
-        self._parts = GrowingArray(np.int64, bound)
+        self._counts = _GrowingArray(np.int64, bound)
+        self._buckets = _GrowingArray(np.int32, bound)
+        self._bucket_counts = _GrowingArray(np.int32, bound)
+        self._parts = _GrowingArray(np.int64, bound)
         """The part of each text; 0 without scopes."""
-        self._guards = GrowingArray(np.int64, bound)
+        self._guards = _GrowingArray(np.int64, bound)
 
     def read(
         self, documents: Iterable[KeyedText], progress: Callable[[AddReport], None] | None = None
-    ) -> AddReport:
+    ) -> list[tuple[int, str]]:
         """Add documents with keys of key_of(), in their order; call progress after each batch.
 
+        Return the number of each document that cannot be compared, with the reason.
         If the settings make the join exact, the first documents show which shingles are common.
         """
         # Documents without a scope are read faster.
@@ -87,7 +93,7 @@ class LoadedTexts:
                 report.refused += batch.refused
                 if progress is not None:
                     progress(report)
-        return report
+        return [(int(refusal.key), refusal.reason) for refusal in report.refused]
 
     def _add(self, documents: list[KeyedText]) -> Batch:
         """Add documents; a thread does, while the next ones are read."""
@@ -246,3 +252,86 @@ def _move(texts: _StoredTexts, text: int, start: int, end: int, part: int, shing
         texts.tokens[begin + i] = texts.tokens[start + i]
     texts.offsets[text + 1] = begin + end - start
     texts.parts[text], texts.counts[text] = part, shingles
+
+
+_FIRST_BYTES = 1 << 16
+
+
+class _MemoryBound:
+    """The bytes that arrays may take in memory together."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.used = 0
+
+
+class _GrowingArray(Generic[Number]):
+    """An array that grows at its end. Its file has no name, so it vanishes with the process."""
+
+    def __init__(self, kind: type[Number], bound: _MemoryBound) -> None:
+        self._kind = np.dtype(kind)
+        self._bound = bound
+        self._file: Any = None
+        self._buffer: npt.NDArray[Number] = np.empty(0, self._kind)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def values(self) -> npt.NDArray[Number]:
+        """The array as it is; it must not be used after the next growth."""
+        return self._buffer[: self._size]
+
+    def extend(self, values: npt.NDArray[Any]) -> None:
+        self.resize(self._size + len(values))
+        self._buffer[self._size - len(values) : self._size] = values
+
+    def resize(self, size: int) -> None:
+        """Make the array longer, by values that are written later, or shorter."""
+        if size > len(self._buffer):
+            self._make_room(size)
+        self._size = size
+
+    def _make_room(self, size: int) -> None:
+        """Move to an array that is half as large again."""
+        length = max(size, len(self._buffer) * 3 // 2, _FIRST_BYTES // self._kind.itemsize)
+        more = (length - len(self._buffer)) * self._kind.itemsize
+        if self._file is None and self._bound.used + more <= self._bound.most:
+            # A mapping of its own goes back to the system when the array has moved.
+            size = length * self._kind.itemsize
+            mapped = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            buffer = np.frombuffer(mapped, self._kind)
+            buffer[: self._size] = self.values
+            self._bound.used += more
+        else:
+            buffer = self._in_file(length)
+        self._buffer = buffer
+
+    def _in_file(self, length: int) -> npt.NDArray[Number]:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="textsim-")  # noqa: SIM115
+            weakref.finalize(self, self._file.close)
+            with in_temporary_folder():
+                self._file.write(self.values.view(np.uint8).data)
+                self._file.flush()
+            self._bound.used -= self._buffer.nbytes
+        size = length * self._kind.itemsize
+        with in_temporary_folder():
+            self._file.truncate(size)
+            if hasattr(os, "posix_fallocate"):  # macOS has none
+                # A full disk is an error here. Later it would be a signal that ends the process.
+                os.posix_fallocate(self._file.fileno(), 0, size)
+        mapped = mmap.mmap(self._file.fileno(), size)
+        return np.frombuffer(mapped, self._kind)
+
+
+def _free_memory() -> int:
+    """Return the bytes of memory that are free, or that files in the cache give back."""
+    free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, StopIteration), open("/proc/meminfo") as file:
+        free = 1024 * int(next(line for line in file if "MemAvailable" in line).split()[1])
+    # A container may have less; without a limit the file says "max".
+    with suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max") as file:
+        free = min(free, int(file.read()))
+    return free

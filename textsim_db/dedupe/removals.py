@@ -199,7 +199,7 @@ def deduplicate(
     stored = against_corpora.StoredMatches(numbered, against, numbered.judged) if against else None
     loaded = LoadedTexts(rule.config, for_merges=True, memory=memory)
     names: list[StoredDocument] = []
-    report = loaded.read(
+    refused = loaded.read(
         chain(stored or numbered, _numbered_after(numbered, standing, names)), progress
     )
     lengths = np.frombuffer(numbered.lengths, np.int64)
@@ -234,7 +234,6 @@ def deduplicate(
         return loaded.forms(places) | of_corpora | forms_of_standing
 
     before = against_corpora.stored_sizes(against, removals) if against else None
-    refused = [(int(refusal.key), refusal.reason) for refusal in report.refused]
     return Deduplication(
         len(lengths),
         removals,

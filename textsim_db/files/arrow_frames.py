@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, get_origin, get_type_hints
 from uuid import UUID
 
-from textsim_db.errors import ConfigurationError, Misfit, install_extra, suggestion
+from textsim_db.errors import ConfigurationError, Misfit, needs_extra, suggestion
 from textsim_db.results.html import output, rows_as_table
 from textsim_db.results.shown_values import shown
 from textsim_db.text.storable import join_key
@@ -141,13 +141,8 @@ def open_stream(table: Any) -> Any:
 
 def import_pyarrow(value: object) -> Any:
     """Return the module pyarrow, which this value needs; raise ConfigurationError without it."""
-    try:
+    with needs_extra("parquet", f"{type(value).__name__} needs PyArrow, which is not installed"):
         import pyarrow
-    except ImportError:
-        raise ConfigurationError(
-            f"{type(value).__name__} needs PyArrow, which is not installed: "
-            f"{install_extra('parquet')}"
-        ) from None
     return pyarrow
 
 

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import IO, TYPE_CHECKING, Any
 
 from textsim_db.base.run_ahead import cut
-from textsim_db.errors import InputError, install_extra, on_one_line
+from textsim_db.errors import InputError, needs_extra, on_one_line
 from textsim_db.files.arrow_frames import has_strings
 from textsim_db.files.file_kinds import decoded
 from textsim_db.files.records import (
@@ -164,12 +164,8 @@ def _value(scalar: Any, name: str) -> Any:
 
 def pyarrow_parquet() -> Any:
     """Return the module pyarrow.parquet; raise InputError if it is not installed."""
-    try:
+    with needs_extra("parquet", "Parquet needs pyarrow, which is not installed", InputError):
         import pyarrow.parquet
-    except ImportError as error:
-        raise InputError(
-            f"Parquet needs pyarrow, which is not installed: {install_extra('parquet')}"
-        ) from error
     return pyarrow.parquet
 
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import IO, Any, NamedTuple
 
-from textsim_db.base.memory import in_temporary_folder
 from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import (
     BY_NAME,
@@ -42,6 +41,7 @@ from textsim_db.files.records import (
     Values,
     expect_distinct,
     expect_names,
+    in_temporary_folder,
     is_special,
     needed,
     scope_of,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
 import stat
 import sys
+import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -261,6 +263,18 @@ def replacing(output: str) -> Iterator[IO[bytes]]:
     except OSError as error:
         # A full disk's error names no file.
         error.filename = error.filename or ("standard output" if output == STDIN else output)
+        raise
+
+
+@contextmanager
+def in_temporary_folder() -> Iterator[None]:
+    """Name the folder in the errors of temporary files, which have no name, such as a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            error.filename = tempfile.gettempdir()
+            error.add_note("it has temporary files; TMPDIR names another folder")
         raise
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from textsim_db.errors import ConfigurationError, MeasureError, install_extra, suggestion
+from textsim_db.errors import MeasureError, needs_extra, suggestion
 from textsim_db.measures.by_name import measure_of
 from textsim_db.measures.sets import Sequence, hashable, several_documents
 from textsim_db.settings.check_values import check_count, items_of
@@ -96,12 +96,8 @@ def characteristic_matrix(documents: Iterable[Sequence]) -> CharacteristicMatrix
         >>> characteristic_matrix(["ab", "bc"]).matrix.toarray().tolist()
         [[True, False], [True, True], [False, True]]
     """
-    try:
+    with needs_extra("measures", "the characteristic matrix needs SciPy"):
         from scipy.sparse import csc_array
-    except ImportError as error:
-        raise ConfigurationError(
-            f"the characteristic matrix needs SciPy: {install_extra('measures')}"
-        ) from error
     vocabulary = Vocabulary()
     rows = [
         np.unique(vocabulary.encode(each))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Any
 
-from textsim_db.errors import ConfigurationError, install_extra
-from textsim_db.results import Frequency, RecallReport, Statistics
+from textsim_db.errors import ConfigurationError, needs_extra
+from textsim_db.results import RecallReport, Statistics
+from textsim_db.results.reports import Frequency
 from textsim_db.settings.choose_bands import Bands
 
 KINDS = (".svg", ".png")
@@ -131,10 +132,6 @@ def _label_powers(*axes: Any) -> None:
 
 
 def _figure_class() -> Any:
-    try:
+    with needs_extra("plot", "plots need matplotlib, which is not installed"):
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ConfigurationError(
-            f"plots need matplotlib, which is not installed: {install_extra('plot')}"
-        ) from error
     return Figure

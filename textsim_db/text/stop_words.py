@@ -16,7 +16,7 @@ from textsim_db.base.numba_compiler import (
     Int64Array,
     kernel,
 )
-from textsim_db.errors import ConfigurationError, install_extra, suggestion
+from textsim_db.errors import ConfigurationError, needs_extra, suggestion
 from textsim_db.settings.check_values import several_items
 from textsim_db.settings.corpus_settings import AUTO, CorpusConfig, CorpusSettings, WordsByLanguage
 from textsim_db.settings.named_values import GuardRules, check_guards, listed
@@ -127,12 +127,8 @@ def find_words(tokens: Tokens, chosen: Int64Array, words: WordTable) -> BoolArra
 
 
 def _languages() -> list[str]:
-    try:
+    with needs_extra("languages", "lists of stop words are not installed"):
         import stopwordsiso
-    except ImportError as error:
-        raise ConfigurationError(
-            f"lists of stop words are not installed: {install_extra('languages')}"
-        ) from error
     return sorted(stopwordsiso.langs())
 
 
