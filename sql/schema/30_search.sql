@@ -67,19 +67,6 @@ BEGIN ATOMIC
     LIMIT greatest(cardinality(numbers) - n + 1, 1);
 END;
 
--- The number of distinct shingles of n words, for n up to 3, that two documents share.
-CREATE OR REPLACE FUNCTION textsim._count_shared_triples(a integer[], b integer[], n integer) RETURNS bigint
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (
-        SELECT count(*)
-        FROM (
-            SELECT t.x, t.y, t.z FROM textsim._triples(a, n) t
-            INTERSECT
-            SELECT t.x, t.y, t.z FROM textsim._triples(b, n) t
-        ) shingle);
-END $$;
-
 -- The shingles of a document as texts, in any order and repeated; equal shingles of two documents are equal texts.
 -- Word shingles consist of the ids of the words. A word without an id has = before it, so no word looks like an id.
 CREATE OR REPLACE FUNCTION textsim._shingle_texts(c textsim.corpus, word_ids integer[], form text) RETURNS SETOF text
@@ -177,7 +164,10 @@ BEGIN
     LOOP
         EXIT WHEN d.most_similar < last_score;
         IF d.form IS NULL THEN
-            shared := textsim._count_shared_triples(coalesce(own_ids, d.own_numbers), d.word_ids, c.shingle_length);
+            shared := (
+                SELECT count(*) FROM (
+                    SELECT * FROM textsim._triples(coalesce(own_ids, d.own_numbers), c.shingle_length)
+                    INTERSECT SELECT * FROM textsim._triples(d.word_ids, c.shingle_length)) t);
         ELSE
             IF own_runs IS NULL THEN
                 own_form := textsim._stored_form(c.id, own_ids, own_form);
@@ -241,7 +231,7 @@ BEGIN
             threshold, c.threshold, c.name,
             round(least(99.9, 100 * textsim._pair_recall(threshold, c.bands, c.rows))::numeric, 1), threshold
             USING HINT = 'textsim rebuild lowers the threshold of a corpus.';
-    ELSIF c.recall < textsim._low_recall() THEN
+    ELSE
         PERFORM textsim._warn_of_misses(c, coalesce(threshold, c.threshold));
     END IF;
     RETURN coalesce(threshold, c.threshold);
