@@ -41,6 +41,7 @@ from benchmarks.harness import (
     shown,
     table_of,
 )
+from textsim_db.settings.named_values import Linkage
 from textsim_db.sketch import sketch_texts
 
 RECALLS = {"bands": 0.95, "exact": 1.0}
@@ -79,8 +80,8 @@ SHAPE_LABELS = {
     "clusters_s": "all clusters, s",
 }
 LINKAGE_LABELS = {
-    **{f"stored_{each}_s": f"stored, {each}, s" for each in ts.Linkage},
-    **{f"memory_{each}_s": f"in memory, {each}, s" for each in ts.Linkage},
+    **{f"stored_{each}_s": f"stored, {each}, s" for each in Linkage},
+    **{f"memory_{each}_s": f"in memory, {each}, s" for each in Linkage},
 }
 ROWS_READ = """
 SELECT coalesce(sum(b.rows), 0)::float8 FROM unnest(%s::integer[]) q (bucket)
@@ -143,19 +144,19 @@ class Side(Measured):
     def linkages(self) -> Figures:
         """List the clusters of each linkage."""
         figures = {}
-        for linkage in ts.Linkage:
+        for linkage in Linkage:
             spent = self.bench.spend(partial(self._count_clusters, linkage))
             figures[f"stored_{linkage}_s"] = spent.processor
         return figures
 
-    def _count_clusters(self, linkage: ts.Linkage) -> int:
+    def _count_clusters(self, linkage: Linkage) -> int:
         return sum(1 for _ in self.corpus.clusters(linkage=linkage))
 
     def memory(self) -> Figures:
         """Find the clusters of each linkage among the texts in memory, without the server."""
         texts = dict(self.texts.documents())
         figures = {}
-        for linkage in ts.Linkage:
+        for linkage in Linkage:
             ts.clusters(self.texts.indexed[:2], linkage, **self.settings)
             start = time.process_time()
             ts.clusters(texts, linkage, **self.settings)

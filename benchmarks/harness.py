@@ -110,8 +110,8 @@ class Bench:
 
     def relation(self, kind: str, corpus: str) -> str:
         """Return the name of a table of a corpus; kind: document or band."""
-        number = self.number("SELECT id FROM textsim.corpus WHERE name = %s", corpus)
-        return f"textsim.{kind}_{number}"
+        corpus_id = self.number("SELECT id FROM textsim.corpus WHERE name = %s", corpus)
+        return f"textsim.{kind}_{corpus_id}"
 
     def server_seconds(self) -> float:
         """Return the processor time of all processes of the server, including ended processes."""

@@ -14,6 +14,12 @@ from typing import Any, Final
 
 import textsim_db
 from textsim_db import aio, errors, measures, results, spark, sql
+from textsim_db.dedupe import dedupe_frame
+from textsim_db.measures import explanation
+from textsim_db.results import quotations, reports, rows
+from textsim_db.sketch import plan_options
+from textsim_db.sync import worker_state
+from textsim_db.text import languages
 
 MODULES: Final = {
     "": textsim_db,
@@ -26,15 +32,28 @@ MODULES: Final = {
 CORPUS: Final = {
     "Begin with": "add_many remove query query_many neighbours pairs clusters duplicates attach rebuild",
     "Add": "add add_unique reject rejected",
-    "Search": "nearest distinct candidates quote passages passages_of shared_passages regions "
+    "Search": "nearest distinct candidates quote passages shared_passages regions "
     "characters contamination",
     "Group": "track update_clusters members cluster_events untrack split inspect_clusters",
-    "Judge": "judge judge_many unjudge judgements doubtful differences explain",
-    "Attach": "merge unmerge detach reconcile drift failures",
-    "Keep": "expire forget check measure_recall plan",
+    "Judge": "judge unjudge judgements doubtful differences explain",
+    "Attach": "merge unmerge detach reconcile drift pending",
+    "Keep": "expire forget check measure_recall",
     "Look inside": "status scopes keys normal_form statistics boilerplate",
 }
 """The methods of a corpus in the order of the reference, in groups that say what one wants."""
+PARTS: Final[dict[str, list[type]]] = {
+    "Explanation": [explanation.PairDifferences],
+    "Worker": [worker_state.WorkReport],
+    "dedupe_frame": [dedupe_frame.FrameReport, dedupe_frame.RemovedRow],
+    "identify_languages": [languages.Language],
+    "plan": [plan_options.Option],
+    "results.Boilerplate": [reports.SharedShingle],
+    "results.InspectedCluster": [rows.Inspection],
+    "results.PassageList": [rows.CommonRun],
+    "results.Quotation": [quotations.QuotedPiece, quotations.QuotationDifference],
+    "results.Statistics": [reports.Growth, reports.Frequency],
+}
+"""Classes of values inside a result, by the name with which the reference describes them."""
 _SECTION = re.compile(r"^(Args|Raises|Examples):\n", re.MULTILINE)
 _ENUM = re.compile(r"<\w+\.\w+: (.*?)>")
 _SEVERAL: Final = 3
@@ -92,6 +111,9 @@ def _parts(name: str) -> Iterator[str]:
         yield from _function_parts(thing)
     else:
         yield f"A mapping of {', '.join(f'`{key}`' for key in thing)}."
+    for part in PARTS.get(name, []):
+        described = "\n\n".join(filter(None, _class_parts(part.__name__, part)))
+        yield f"#### {part.__name__}\n{described}"
 
 
 def _errors() -> dict[str, str]:

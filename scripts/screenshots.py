@@ -20,8 +20,7 @@ from selenium import webdriver
 import textsim_db as ts
 from benchmarks.harness import fresh_database
 from tests.support import review
-from tests.support.browsers import chromium
-from tests.support.playground import open_playground, serving
+from tests.support.browsers import chromium, open_playground, serving
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "images"

@@ -181,7 +181,7 @@ def _read_documents_of_sql(database: textsim_db.Database, address: str) -> None:
             for linkage in Linkage:
                 list(corpus.clusters(linkage=linkage))
             list(corpus.duplicates())
-            corpus.plan()
+            corpus.measure_recall()
             corpus.statistics()
 
 

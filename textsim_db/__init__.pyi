@@ -8,15 +8,9 @@ from textsim_db.dedupe.compare_texts import (
     pairs as pairs,
     split as split,
 )
-from textsim_db.dedupe.dedupe_frame import (
-    FrameReport as FrameReport,
-    RemovedRow as RemovedRow,
-    dedupe_frame as dedupe_frame,
-)
+from textsim_db.dedupe.dedupe_frame import dedupe_frame as dedupe_frame
 from textsim_db.errors import (
     ConfigurationError as ConfigurationError,
-    CorpusBusy as CorpusBusy,
-    CorpusChanged as CorpusChanged,
     CorpusExists as CorpusExists,
     CorpusNotFound as CorpusNotFound,
     DatabaseError as DatabaseError,
@@ -24,33 +18,18 @@ from textsim_db.errors import (
     DocumentError as DocumentError,
     DocumentNotFound as DocumentNotFound,
     DuplicateError as DuplicateError,
-    EmbeddedServerError as EmbeddedServerError,
-    InputError as InputError,
     JudgementExists as JudgementExists,
-    MeasureError as MeasureError,
-    RecipeError as RecipeError,
-    SchemaError as SchemaError,
     TextsimError as TextsimError,
 )
 from textsim_db.files.arrow_frames import Results as Results
-from textsim_db.measures.explanation import (
-    Explanation as Explanation,
-    PairDifferences as PairDifferences,
-    explain as explain,
-)
+from textsim_db.measures.explanation import Explanation as Explanation, explain as explain
 from textsim_db.settings.corpus_settings import (
     CorpusConfig as CorpusConfig,
     CorpusSettings as CorpusSettings,
 )
-from textsim_db.settings.named_values import Linkage as Linkage, Mode as Mode
-from textsim_db.sketch.plan_options import Option as Option, plan as plan
+from textsim_db.sketch.plan_options import plan as plan
 from textsim_db.sync.worker import Worker as Worker
-from textsim_db.sync.worker_state import WorkReport as WorkReport
-from textsim_db.text.languages import (
-    Language as Language,
-    identify_language as identify_language,
-    identify_languages as identify_languages,
-)
+from textsim_db.text.languages import identify_languages as identify_languages
 from textsim_db.text.storable import join_key as join_key, split_key as split_key
 
 __version__: str

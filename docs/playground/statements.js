@@ -7,15 +7,10 @@ export const DROP = "SELECT textsim.drop_corpus(name) FROM textsim.corpus WHERE 
 export const CREATE = "SELECT textsim.create_corpus('texts', shingle => $1, threshold => $2, recall => $3)";
 export const ADD = "SELECT textsim.add('texts', id::text, body) FROM typed";
 
-// shingles() takes the two parts of word:3.
-export const steps = (shingle) => {
-  const [unit, length] = shingle.split(":");
-  return `SELECT id, body, string_to_array(textsim.normal_form(body), ' ') AS words,
-    textsim.shingles(body, '${unit}', ${length}) AS shingles
-FROM typed ORDER BY id;`;
-};
-// No public function returns buckets, so no reader sees this one.
-export const BUCKETS = `SELECT (textsim._sketched(c, textsim._form(c, t.body), NULL)).buckets
+export const STEPS = "SELECT id, body, string_to_array(textsim.normal_form(body), ' ') AS words FROM typed ORDER BY id;";
+// No public function returns shingles or buckets, so no reader sees this one.
+export const SKETCHES = `SELECT textsim._shingles_of_form(textsim._form(c, t.body), c.unit, c.shingle_length) AS shingles,
+    (textsim._sketched(c, textsim._form(c, t.body), NULL)).buckets
 FROM typed t CROSS JOIN textsim.corpus c WHERE c.name = 'texts' ORDER BY t.id`;
 export const CANDIDATES = `SELECT t.id AS a, c.key AS b, c.shared
 FROM typed t CROSS JOIN LATERAL textsim.candidates('texts', t.body) c WHERE t.id < c.key::int;`;

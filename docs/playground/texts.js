@@ -51,7 +51,7 @@ function typedTexts() {
 }
 
 async function read(texts, shingle, threshold, recall) {
-  showStatements("steps", sql.steps(shingle));
+  showStatements("steps", sql.STEPS);
   showStatements("pairs", sql.CANDIDATES, sql.PAIRS, sql.SIMILARITIES);
   showStatements("clusters", sql.CLUSTERS);
   await run(sql.EMPTY_TYPED);
@@ -59,10 +59,10 @@ async function read(texts, shingle, threshold, recall) {
   await query(sql.DROP);
   await query(sql.CREATE, [shingle, threshold, recall]);
   await query(sql.ADD);
-  const steps = await query(sql.steps(shingle));
-  const buckets = await query(sql.BUCKETS);
+  const steps = await query(sql.STEPS);
+  const sketches = await query(sql.SKETCHES);
   return {
-    steps: steps.map((step, place) => ({ ...step, ...buckets[place] })),
+    steps: steps.map((step, place) => ({ ...step, ...sketches[place] })),
     candidates: await query(sql.CANDIDATES),
     pairs: await query(sql.PAIRS),
     similarities: await query(sql.SIMILARITIES),

@@ -78,6 +78,10 @@ CREATE TABLE IF NOT EXISTS textsim.corpus (
     CHECK (unique_from IS NULL OR is_unique AND unique_from > threshold AND unique_from <= 1),
     CHECK (boilerplate IS NULL OR unit = 'word')
 );
+-- The id that a corpus had before its first rebuild: locks and judgements outlast a rebuild.
+CREATE OR REPLACE FUNCTION textsim._origin(c textsim.corpus) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce(c.origin, c.id);  -- inlined, so the index below serves it
 DO $do$ BEGIN
     IF to_regclass('textsim.corpus_origin') IS NULL THEN
         CREATE INDEX corpus_origin ON textsim.corpus (coalesce(origin, id));

@@ -29,7 +29,7 @@ RETURN encode(substr(sha256(convert_to(form, 'UTF8')), 1, 16), 'hex')::uuid;
 CREATE OR REPLACE FUNCTION textsim._document_hash(corpus_origin integer, document_key text) RETURNS uuid
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    id integer := (SELECT max(c.id) FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = corpus_origin);
+    id integer := (SELECT max(c.id) FROM textsim.corpus c WHERE textsim._origin(c) = corpus_origin);
     hash uuid;
 BEGIN
     EXECUTE format(
@@ -70,7 +70,7 @@ BEGIN
     RETURN textsim._is_match(similarity, textsim._unique_from(c)) AND textsim._have_equal_guards(guard, other_guard)
         AND NOT EXISTS (
         SELECT FROM textsim.judgement j
-        WHERE j.origin = coalesce(c.origin, c.id) AND j.verdict = 'different'
+        WHERE j.origin = textsim._origin(c) AND j.verdict = 'different'
             AND j.a = least(key COLLATE "C", other_key) AND j.b = greatest(key COLLATE "C", other_key)
             AND NOT CASE WHEN j.a = key THEN textsim._is_stale(j, form, other_form)
                 ELSE textsim._is_stale(j, other_form, form) END);

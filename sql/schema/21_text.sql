@@ -82,22 +82,6 @@ BEGIN
     RETURN array_to_string(forms, '');
 END $$;
 
--- A normal form without the words of its shingles that have one of these values.
-CREATE OR REPLACE FUNCTION textsim._without_boilerplate(form text, boilerplate_values bigint[], n integer) RETURNS text
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (
-        SELECT coalesce(string_agg(s.word, ' ' ORDER BY s.place), '')
-        FROM (
-            SELECT w.word, w.place, bool_or(w.value IN (SELECT unnest(boilerplate_values))) OVER (
-                ORDER BY w.place ROWS BETWEEN n - 1 PRECEDING AND CURRENT ROW) AS is_left_out
-            FROM ROWS FROM (
-                unnest(string_to_array(form, ' ')), unnest(textsim._shingle_values(form, 'word', n))
-            ) WITH ORDINALITY w (word, value, place)
-        ) s
-        WHERE s.is_left_out IS NOT TRUE);
-END $$;
-
 -- The normal form of a text without boilerplate and the stop words of the corpus, or of a language in it.
 CREATE OR REPLACE FUNCTION textsim._form(c textsim.corpus, body text, language text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -127,9 +111,20 @@ BEGIN
                 SELECT FROM unnest(left_out) s (word) WHERE s.word = w.word COLLATE "C")
             ORDER BY w.place), ' ');
     END IF;
-    RETURN CASE WHEN c.boilerplate IS NULL THEN form
-        ELSE coalesce(textsim._without_boilerplate(form, (
-            SELECT b.shingle_values FROM textsim.boilerplate b WHERE b.corpus_id = c.id), c.shingle_length), form) END;
+    IF c.boilerplate IS NULL THEN
+        RETURN form;
+    END IF;
+    RETURN (  -- without the words of shingles that are boilerplate
+        SELECT coalesce(string_agg(s.word, ' ' ORDER BY s.place), '')
+        FROM (
+            SELECT w.word, w.place, bool_or(w.value IN (
+                    SELECT unnest(b.shingle_values) FROM textsim.boilerplate b WHERE b.corpus_id = c.id)) OVER (
+                ORDER BY w.place ROWS BETWEEN c.shingle_length - 1 PRECEDING AND CURRENT ROW) AS is_left_out
+            FROM ROWS FROM (
+                unnest(string_to_array(form, ' ')), unnest(textsim._shingle_values(form, 'word', c.shingle_length))
+            ) WITH ORDINALITY w (word, value, place)
+        ) s
+        WHERE s.is_left_out IS NOT TRUE);
 END $$;
 
 -- The distinct runs of n units, in order of first appearance; one run of all units if there are fewer than n.
@@ -205,22 +200,3 @@ COMMENT ON FUNCTION textsim.normal_form(text)
     IS 'Returns the normal form of a text: words in lower case, joined by single spaces, after Unicode NFKC (version '
     '13.0). Punctuation is dropped, a word that a hyphen breaks at the end of a line is joined, and each decimal digit '
     'is an ASCII digit. A text without words has its symbols as words.';
-
-CREATE OR REPLACE FUNCTION textsim.shingles(text text, unit text, n integer) RETURNS text[]
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF unit NOT IN ('word', 'char') THEN
-        RAISE EXCEPTION 'unit is "%"; expected "word" or "char"', unit
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF n NOT BETWEEN 1 AND 1000 THEN
-        RAISE EXCEPTION 'shingle length is %; expected 1 to 1000', n
-            USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    RETURN textsim._shingles_of_form(textsim.normal_form(text), unit, n);
-END $$;
-COMMENT ON FUNCTION textsim.shingles(text, text, integer)
-    IS 'Returns the distinct shingles of a text, in order of first appearance. A shingle is n '
-    'consecutive words or characters of the normal form (unit: word or char; n: 1 to 1000), without spaces '
-    'between two words of scripts that use none. A text of fewer than n has one shingle; a text without words and '
-    'symbols has none.';

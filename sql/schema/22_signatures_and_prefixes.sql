@@ -189,11 +189,6 @@ CREATE OR REPLACE FUNCTION textsim._count_rows(n integer, threshold double preci
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN least(n, n + 3 - textsim._overlap(n, threshold));
 
--- How many of them, the first ones, a writer of a unique corpus locks: similar documents share one of these.
-CREATE OR REPLACE FUNCTION textsim._count_locks(n integer, threshold double precision) RETURNS integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE n WHEN 0 THEN 0 ELSE n + 1 - textsim._overlap(n, threshold) END;
-
 -- How many rows two documents of a and b shingles share in an exact corpus if they are similar, at most 3.
 CREATE OR REPLACE FUNCTION textsim._needed_rows(a integer, b integer, threshold double precision) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -47,8 +47,19 @@ DECLARE
     of_b double precision;
 BEGIN
     IF measure IN ('jaccard', 'containment', 'overlap', 'dice') THEN
+        IF unit NOT IN ('word', 'char') THEN
+            RAISE EXCEPTION 'unit is "%"; expected "word" or "char"', unit
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        IF n NOT BETWEEN 1 AND 1000 THEN
+            RAISE EXCEPTION 'shingle length is %; expected 1 to 1000', n
+                USING ERRCODE = 'invalid_parameter_value';
+        END IF;
         SELECT textsim._count_shared(s.one, s.other), cardinality(s.one), cardinality(s.other) INTO shared, of_a, of_b
-        FROM (SELECT textsim.shingles(a, unit, n) AS one, textsim.shingles(b, unit, n) AS other) s;
+        FROM (
+            SELECT textsim._shingles_of_form(textsim.normal_form(a), unit, n) AS one,
+                textsim._shingles_of_form(textsim.normal_form(b), unit, n) AS other
+        ) s;
         RETURN coalesce(CASE measure
             WHEN 'jaccard' THEN shared / nullif(of_a + of_b - shared, 0)
             WHEN 'containment' THEN shared / nullif(of_a, 0)

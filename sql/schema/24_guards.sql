@@ -190,26 +190,6 @@ BEGIN
     RETURN kinds;
 END $$;
 
--- The kinds of different words in two normal forms: numerals, and units if both have one.
-CREATE OR REPLACE FUNCTION textsim._numerals_and_units(form text, other_form text) RETURNS text[]
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN array(
-        SELECT n.kind
-        FROM (VALUES ('numerals', textsim._word_list('numerals')), ('units', textsim._word_list('compared_units')))
-            n (kind, names)
-        CROSS JOIN LATERAL (
-            SELECT array_agg(DISTINCT w.word) FILTER (WHERE w.is_first) AS one,
-                array_agg(DISTINCT w.word) FILTER (WHERE NOT w.is_first) AS other
-            FROM (
-                SELECT unnest(string_to_array(form, ' ')) COLLATE "C" AS word, true AS is_first
-                UNION ALL SELECT unnest(string_to_array(other_form, ' ')) COLLATE "C", false) w
-            WHERE w.word = ANY (string_to_array(n.names, '|'))
-        ) s
-        WHERE CASE n.kind WHEN 'units' THEN s.one <> s.other ELSE s.one IS DISTINCT FROM s.other END
-        ORDER BY n.kind);
-END $$;
-
 -- Whether a guard counts a word, so that it is never left out as a stop word.
 CREATE OR REPLACE FUNCTION textsim._is_counted(guards text[], guard_words text[], guard_fillers text[], word text)
 RETURNS boolean

@@ -67,19 +67,6 @@ BEGIN ATOMIC
     LIMIT greatest(cardinality(numbers) - n + 1, 1);
 END;
 
--- The number of distinct shingles of n words, for n up to 3, that two documents share.
-CREATE OR REPLACE FUNCTION textsim._count_shared_triples(a integer[], b integer[], n integer) RETURNS bigint
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (
-        SELECT count(*)
-        FROM (
-            SELECT t.x, t.y, t.z FROM textsim._triples(a, n) t
-            INTERSECT
-            SELECT t.x, t.y, t.z FROM textsim._triples(b, n) t
-        ) shingle);
-END $$;
-
 -- The shingles of a document as texts, in any order and repeated; equal shingles of two documents are equal texts.
 -- Word shingles consist of the ids of the words. A word without an id has = before it, so no word looks like an id.
 CREATE OR REPLACE FUNCTION textsim._shingle_texts(c textsim.corpus, word_ids integer[], form text) RETURNS SETOF text
@@ -112,7 +99,8 @@ RETURN shingles::bigint * n * CASE unit WHEN 'word' THEN 11 ELSE 1 END > 500000;
 -- The distinct shingles of a document; NULL if a union of two such sets might have no room in a tsvector.
 -- The union of two sets is a concatenation of tsvectors, which merges two sorted lists in one pass.
 CREATE OR REPLACE FUNCTION textsim._shingle_set(c textsim.corpus, word_ids integer[], form text) RETURNS tsvector
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$  -- a plan for each document takes longer than its shingles
 BEGIN
     IF c.unit = 'word' AND word_ids IS NOT NULL THEN
         -- An id has at most ten digits.
@@ -176,7 +164,10 @@ BEGIN
     LOOP
         EXIT WHEN d.most_similar < last_score;
         IF d.form IS NULL THEN
-            shared := textsim._count_shared_triples(coalesce(own_ids, d.own_numbers), d.word_ids, c.shingle_length);
+            shared := (
+                SELECT count(*) FROM (
+                    SELECT * FROM textsim._triples(coalesce(own_ids, d.own_numbers), c.shingle_length)
+                    INTERSECT SELECT * FROM textsim._triples(d.word_ids, c.shingle_length)) t);
         ELSE
             IF own_runs IS NULL THEN
                 own_form := textsim._stored_form(c.id, own_ids, own_form);
@@ -240,7 +231,7 @@ BEGIN
             threshold, c.threshold, c.name,
             round(least(99.9, 100 * textsim._pair_recall(threshold, c.bands, c.rows))::numeric, 1), threshold
             USING HINT = 'textsim rebuild lowers the threshold of a corpus.';
-    ELSIF c.recall < textsim._low_recall() THEN
+    ELSE
         PERFORM textsim._warn_of_misses(c, coalesce(threshold, c.threshold));
     END IF;
     RETURN coalesce(threshold, c.threshold);

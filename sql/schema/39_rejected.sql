@@ -13,11 +13,6 @@ BEGIN
     RETURN reason;
 END $$;
 
--- The key that a rejected document had before.
-CREATE OR REPLACE FUNCTION textsim._key_before_rejection(rejected_key text) RETURNS text
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN regexp_replace(rejected_key, '^rejected( [0-9]+)?: ', '');
-
 CREATE OR REPLACE FUNCTION textsim.reject(corpus text, key text, reason text) RETURNS text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE

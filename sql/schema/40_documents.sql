@@ -36,16 +36,6 @@ BEGIN
     RETURN EXISTS (SELECT FROM textsim.source s WHERE s.id = source AND s.active);
 END $$;
 
--- The buckets whose number of occurrences differs between two arrays.
-CREATE OR REPLACE FUNCTION textsim._changed_buckets(old_buckets integer[], new_buckets integer[]) RETURNS integer[]
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN array(
-        (SELECT unnest(old_buckets) EXCEPT ALL SELECT unnest(new_buckets))
-        UNION
-        (SELECT unnest(new_buckets) EXCEPT ALL SELECT unnest(old_buckets)));
-END $$;
-
 -- The document that has a key, before it is written. The outcome is written, if it is new; twin, if others keep it out;
 -- NULL, if it was stored before.
 DO $do$ BEGIN
@@ -60,17 +50,6 @@ CREATE OR REPLACE FUNCTION textsim._waits(c textsim.corpus) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN c.unit = 'word' THEN 'd.word_ids IS NULL' WHEN c.language IS NOT NULL THEN 'd.language IS NULL'
     ELSE 'false' END;
-
--- The word ids of a document until a worker gives them.
-CREATE OR REPLACE FUNCTION textsim._first_word_ids(c textsim.corpus, form text) RETURNS integer[]
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN form = '' AND c.unit = 'word' THEN '{}'::integer[] END;
-
--- The language of a document until a worker identifies it.
-CREATE OR REPLACE FUNCTION textsim._first_language(c textsim.corpus, form text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
--- A text without words needs no worker.
-RETURN CASE WHEN form = '' AND c.language = 'auto' THEN 'und' END;
 
 -- Add or replace a document, given by its normal form. The outcome is written; unchanged, if it has these words and
 -- this part already; or twin, if a twin as similar as unique_from keeps it out.
@@ -88,6 +67,7 @@ DECLARE
     best double precision;
     has_unforced boolean;
     counts boolean;
+    old_buckets integer[];
     changed integer[];
 BEGIN
     -- The locks come before the first look at a table. Else a rebuild, which holds the lock of the corpus, could
@@ -164,11 +144,15 @@ BEGIN
             normal_form = CASE WHEN $12 IS NULL THEN $8 END
         WHERE id = $1
         $query$, 'document_' || c.id)
-    USING stored.id, sketched.shingle_count, expires_at, source, textsim._first_language(c, form), scope,
-        sketched.signature, form, twins <> '{}', textsim._fingerprints(c, form), sketched.guard,
-        textsim._first_word_ids(c, form);
-    changed := textsim._changed_buckets(
-        textsim._stored_buckets(c, stored.signature, stored.part), sketched.buckets);
+    USING stored.id, sketched.shingle_count, expires_at, source,
+        CASE WHEN form = '' AND c.language = 'auto' THEN 'und' END,  -- a text without words needs no worker
+        scope, sketched.signature, form, twins <> '{}', textsim._fingerprints(c, form), sketched.guard,
+        CASE WHEN form = '' AND c.unit = 'word' THEN '{}'::integer[] END;
+    old_buckets := textsim._stored_buckets(c, stored.signature, stored.part);
+    -- Those that the two have a different number of times.
+    changed := array(
+        (SELECT unnest(old_buckets) EXCEPT ALL SELECT unnest(sketched.buckets))
+        UNION (SELECT unnest(sketched.buckets) EXCEPT ALL SELECT unnest(old_buckets)));
     EXECUTE format('DELETE FROM textsim.%I WHERE bucket = ANY ($1) AND document_id = $2', 'band_' || c.id)
     USING changed, stored.id;
     EXECUTE format($query$

@@ -18,13 +18,6 @@ BEGIN
     RETURN CASE WHEN cardinality(mates) <= 100 THEN mates END;
 END $$;
 
--- The similarity of two documents of an exact corpus if as many of all shingles of one are shared as of its rows.
-CREATE OR REPLACE FUNCTION textsim._likely_ratio(shared bigint, rows integer, own_count integer, other_count integer)
-RETURNS double precision
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN shared > 0 THEN
-    1 / ((own_count + other_count) / least(own_count, shared * other_count / rows::double precision) - 1) ELSE 0 END;
-
 -- The function of a corpus that finds candidates, with names in braces for its settings: those that may be most similar
 -- come first. threshold: NULL, the documents that nearest() compares, to return as many as most. In an exact corpus some
 -- of them cannot reach its threshold: these are ordered by their likely similarity, and cut off after most and a small
@@ -109,9 +102,9 @@ BEGIN
         fingerprints, normal_form)
     VALUES (
         nextval('textsim.document_{id}_id_seq'), sketched.shingle_count, document_expires_at, source, {forced},
-        document_key, textsim._first_language(c, form), document_scope, sketched.guard,
-        textsim._first_word_ids(c, form), sketched.signature, {fingerprints},
-        CASE WHEN textsim._first_word_ids(c, form) IS NULL THEN form END)
+        document_key, CASE WHEN form = '' AND c.language = 'auto' THEN 'und' END, document_scope, sketched.guard,
+        CASE WHEN form = '' AND c.unit = 'word' THEN '{}'::integer[] END, sketched.signature, {fingerprints},
+        CASE WHEN form <> '' OR c.unit = 'char' THEN form END)
     ON CONFLICT (key) DO NOTHING
     RETURNING id, 'written', fingerprints INTO stored.id, stored.outcome, own_fingerprints;
     {fingerprint_rows}
@@ -174,9 +167,12 @@ BEGIN
         WHERE most IS NULL OR r.place - textsim._few_documents(true) <= most OR r.ranking >= %L', c.threshold)
                 ELSE '' END),
             ('ranking', CASE WHEN c.bands IS NULL THEN format(
-                'CASE WHEN threshold IS NULL AND {most_similar} < %1$L THEN least({most_similar}, '
-                'textsim._likely_ratio(d.shared, textsim._count_rows(d.shingle_count, %1$L), own_count, d.shingle_count)) '
+                'CASE WHEN threshold IS NULL AND {most_similar} < %L THEN least({most_similar}, {likely_similarity}) '
                 'ELSE {most_similar} END', c.threshold) ELSE '{most_similar}' END),
+            -- As if as many of all its shingles were shared as of its rows.
+            ('likely_similarity', format('CASE WHEN d.shared > 0 THEN 1 / ((own_count + d.shingle_count) / least(own_count, '
+                'd.shared * d.shingle_count / textsim._count_rows(d.shingle_count, %L)::double precision) - 1) ELSE 0 END',
+                c.threshold)),
             ('most_similar', 'd.most_shared / nullif(own_count + d.shingle_count - d.most_shared, 0)::double precision'),
             -- Past the last row of one document, only its own other shingles can be shared.
             ('most_shared', format('least(own_count, e.shingle_count%s)', CASE WHEN c.bands IS NULL THEN format(

@@ -45,7 +45,7 @@ CREATE OR REPLACE FUNCTION textsim._lock_unique(corpus_id integer, is_exclusive 
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     first_id integer := (
-        SELECT coalesce(k.origin, k.id) FROM textsim.corpus k WHERE k.id = _lock_unique.corpus_id);
+        SELECT textsim._origin(k) FROM textsim.corpus k WHERE k.id = _lock_unique.corpus_id);
 BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE EXCEPTION 'a unique corpus cannot be written at the isolation level %',
@@ -62,7 +62,7 @@ BEGIN
         PERFORM pg_advisory_xact_lock_shared(hashtext('textsim-db unique corpus'), first_id);
     END IF;
     -- A later statement: a rebuild may have replaced the corpus while we waited. It drops the old one afterwards.
-    IF corpus_id IS DISTINCT FROM (SELECT max(k.id) FROM textsim.corpus k WHERE coalesce(k.origin, k.id) = first_id) THEN
+    IF corpus_id IS DISTINCT FROM (SELECT max(k.id) FROM textsim.corpus k WHERE textsim._origin(k) = first_id) THEN
         RAISE EXCEPTION 'the corpus was rebuilt while this transaction wrote to it; repeat the transaction'
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
@@ -126,14 +126,14 @@ BEGIN
     PERFORM textsim._lock_parts(corpus_id, bits);
 END $$;
 
--- The buckets that keep other writers from storing a twin: in an exact corpus the first ones are enough. Documents with
--- different guards are no twins, and so have different locks.
+-- The buckets that keep other writers from storing a twin: in an exact corpus the first ones are enough, because similar
+-- documents share one of them. Documents with different guards are no twins, and so have different locks.
 CREATE OR REPLACE FUNCTION textsim._buckets_to_lock(
     c textsim.corpus, buckets integer[], shingle_count integer, guard bigint)
 RETURNS integer[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN textsim._in_part(CASE WHEN c.bands IS NULL
-    THEN buckets[1:textsim._count_locks(shingle_count, c.threshold)] ELSE buckets END, guard);
+    THEN buckets[1:shingle_count + 1 - textsim._overlap(shingle_count, c.threshold)] ELSE buckets END, guard);
 
 -- The similarity from which on a twin keeps a document out in one call: 0, any; 1, only one with the same shingles;
 -- infinity, none. It cannot make a twin of a pair that the corpus takes for none.
@@ -281,7 +281,7 @@ SET jit = off AS $$
 DECLARE
     d record;
     form text;
-    corpus_origin CONSTANT integer := coalesce(c.origin, c.id);
+    corpus_origin CONSTANT integer := textsim._origin(c);
     joined text[] := '{}';  -- what a chain of pairs that were judged the same connects with the document
 BEGIN
     unique_from := greatest(unique_from, textsim._unique_from(c));

@@ -166,7 +166,7 @@ CREATE OR REPLACE FUNCTION textsim._merge_batch(
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 #variable_conflict use_variable
 DECLARE
-    corpus_origin integer := (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = source.corpus_id);
+    corpus_origin integer := (SELECT textsim._origin(c) FROM textsim.corpus c WHERE c.id = source.corpus_id);
     lock text := textsim._lock_statement(source, '$1');
     read text := textsim._rows_statement(source);
     entry textsim.merged_row;
@@ -268,7 +268,7 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, 
 DECLARE
     ids bigint[] := array(
         SELECT m.id FROM textsim.merged_row m
-        WHERE m.origin = coalesce(c.origin, c.id) AND m.merged_by = current_user AND (key IS NULL OR m.key = key)
+        WHERE m.origin = textsim._origin(c) AND m.merged_by = current_user AND (key IS NULL OR m.key = key)
             AND (kept IS NULL OR m.kept = kept) AND (run IS NULL OR m.run = run) AND (since IS NULL OR m.merged_at >= since)
         ORDER BY m.id DESC FOR UPDATE);
 BEGIN

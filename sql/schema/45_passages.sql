@@ -6,11 +6,6 @@
 -- passage_N; triggers on document_N keep the rows of documents that change or are removed. A writer locks document_N,
 -- then passage_N, then band_N; whatever locks several of them takes this order, or does not wait.
 
--- The name of the units of a passage in a message.
-CREATE OR REPLACE FUNCTION textsim._unit_name(unit text) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE unit WHEN 'word' THEN 'words' ELSE 'characters' END;
-
 -- The distinct values that windows of width shingles choose: first by class, then by the high half, the rightmost of
 -- equals. NULL stands for windows whose values all have class 10 or above.
 -- An array has fewer than 2^27 elements of 8 bytes, so a number has room for the class (4 bits), the high half of a
@@ -125,7 +120,7 @@ END $$;
 -- places in b that overlap, the first one is returned.
 -- A slice of a stored array reads the whole array, so both are read once, before they are cut. Slices are made before
 -- rows are hashed or sorted: otherwise each row takes a copy of the array along. A run at many places of the text is
--- compared at the first ten, so that the work stays linear on every input. Of a long document, the parts at every
+-- compared at the first ten, so that the work stays linear on every input. Of a long document, the slices at every
 -- width-th place are looked up first: each run has one of them, so only the words around them are compared.
 CREATE OR REPLACE FUNCTION textsim._shared_runs(a integer[], b integer[], min_words integer)
 RETURNS TABLE (words integer, in_a integer, in_b integer)
@@ -138,17 +133,17 @@ DECLARE
     last_place integer;
 BEGIN
     IF cardinality(b) > 500 THEN
-        WITH part_of_a AS MATERIALIZED (
+        WITH slice_of_a AS MATERIALIZED (
             SELECT u.a[i:i + n - 1] AS words
             FROM (SELECT _shared_runs.a[:] OFFSET 0) u (a) CROSS JOIN generate_series(1, cardinality(u.a) - n + 1) i
         ),
-        part_of_b AS MATERIALIZED (
+        slice_of_b AS MATERIALIZED (
             SELECT j, u.b[j:j + n - 1] AS words
             FROM (SELECT _shared_runs.b[:] OFFSET 0) u (b)
             CROSS JOIN generate_series(1, cardinality(u.b) - n + 1, width) j
         )
         SELECT greatest(min(p.j) - width, 0), max(p.j) + min_words - 1 INTO skipped, last_place
-        FROM part_of_b p WHERE p.words IN (SELECT x.words FROM part_of_a x);
+        FROM slice_of_b p WHERE p.words IN (SELECT x.words FROM slice_of_a x);
         IF last_place IS NULL THEN
             RETURN;
         END IF;
@@ -251,7 +246,7 @@ BEGIN
     END IF;
     IF min_words < c.passages THEN
         RAISE EXCEPTION 'corpus "%" finds passages of % % or more, and not of %',
-            c.name, c.passages, textsim._unit_name(c.unit), min_words
+            c.name, c.passages, CASE c.unit WHEN 'word' THEN 'words' ELSE 'characters' END, min_words
             USING ERRCODE = 'invalid_parameter_value', HINT = CASE WHEN c.passages > 4 THEN format(
                 'For shorter ones, rebuild it, such as: textsim rebuild %s --passages %s.', c.name,
                 greatest(min_words, 4)) ELSE 'No corpus finds shorter ones.' END;
@@ -270,16 +265,15 @@ DECLARE
     chosen bigint[] := textsim._chosen_values(c, form);
 BEGIN
     IF array_position(chosen, NULL) IS NOT NULL THEN
-        RAISE NOTICE 'a part of the text is in very many documents of corpus "%", which are not searched for it', c.name
-            USING HINT = 'textsim passages lists such parts. To find them, rebuild the corpus with common_passages.';
+        RAISE NOTICE 'a run of the text is in very many documents of corpus "%", which are not searched for it', c.name
+            USING HINT = 'textsim passages lists such runs. To find them, rebuild the corpus with common_passages.';
     END IF;
     RETURN textsim._in_part(textsim._low_halves(chosen), part);
 END $$;
 
--- The passages that a text shares with the documents that have one of the fingerprints, except its own document.
-CREATE OR REPLACE FUNCTION textsim._find_passages(
-    c textsim.corpus, fingerprints integer[], form text, word_ids integer[], least_words integer, part bigint,
-    own_id integer)
+-- The passages that a text shares with the documents that have one of the fingerprints.
+CREATE OR REPLACE FUNCTION textsim._passages_of_form(
+    c textsim.corpus, fingerprints integer[], form text, least_words integer, part bigint)
 RETURNS TABLE (key text, words integer, in_text integer, in_document integer)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 SET jit = off AS $$
@@ -292,10 +286,10 @@ BEGIN
         SELECT d.key, d.word_ids, d.normal_form
         FROM textsim.%1$I d
         WHERE d.id = ANY (array(SELECT p.document_id FROM textsim.%2$I p WHERE p.fingerprint = ANY ($1)))
-            AND ($2 IS NULL OR d.part = $2) AND d.id IS DISTINCT FROM $3%3$s
+            AND ($2 IS NULL OR d.part = $2)%3$s
         $query$, 'document_' || c.id, 'passage_' || c.id, textsim._alive(c, 'd'))
-    USING fingerprints, part, own_id LOOP
-        numbers := coalesce(numbers, textsim._unit_numbers(c, form, word_ids));
+    USING fingerprints, part LOOP
+        numbers := coalesce(numbers, textsim._unit_numbers(c, form));
         RETURN QUERY SELECT candidate.key, r.words, r.in_a, r.in_b FROM textsim._runs_in_document(
             c, numbers, form, candidate.word_ids, candidate.normal_form, least_words) r;
     END LOOP;
@@ -355,14 +349,14 @@ RETURNS TABLE (
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 5 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
-    parts jsonb[];
-    part jsonb;
+    stretches jsonb[];
+    stretch jsonb;
 BEGIN
-    -- A run begins a part if it begins more than gap words after the end of all runs before it.
-    parts := array(
+    -- A run begins a stretch if it begins more than gap words after the end of all runs before it.
+    stretches := array(
         SELECT jsonb_agg(jsonb_build_object('words', d.words, 'in_text', d.i, 'in_document', d.j) ORDER BY d.i, d.j)
         FROM (
-            SELECT t.*, count(*) FILTER (WHERE t.is_apart) OVER (PARTITION BY t.number ORDER BY t.j) AS part
+            SELECT t.*, count(*) FILTER (WHERE t.is_apart) OVER (PARTITION BY t.number ORDER BY t.j) AS stretch
             FROM (
                 SELECT s.words, s.i, s.j, s.number, s.j - max(s.j + s.words) OVER (
                     PARTITION BY s.number ORDER BY s.j ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) > gap AS is_apart
@@ -377,9 +371,9 @@ BEGIN
                 ) s
             ) t
         ) d
-        GROUP BY d.number, d.part);
-    IF cardinality(parts) = 1 THEN
-        passages := parts[1];
+        GROUP BY d.number, d.stretch);
+    IF cardinality(stretches) = 1 THEN
+        passages := stretches[1];
         SELECT min(x.in_text), max(x.in_text + x.words) - min(x.in_text), min(x.in_document),
             max(x.in_document + x.words) - min(x.in_document)
         INTO in_text, words_in_text, in_document, words_in_document
@@ -398,11 +392,12 @@ BEGIN
             RETURN;
         END IF;
         -- With no gap left, each run is a region.
-        parts := CASE WHEN gap > 0 THEN parts ELSE array(SELECT jsonb_build_array(r) FROM jsonb_array_elements(runs) r) END;
+        stretches := CASE WHEN gap > 0 THEN stretches
+            ELSE array(SELECT jsonb_build_array(r) FROM jsonb_array_elements(runs) r) END;
         gap := gap / 2;
     END IF;
-    FOREACH part IN ARRAY parts LOOP
-        RETURN QUERY SELECT * FROM textsim._regions_of(a, b, part, gap);
+    FOREACH stretch IN ARRAY stretches LOOP
+        RETURN QUERY SELECT * FROM textsim._regions_of(a, b, stretch, gap);
     END LOOP;
 END $$;
 
@@ -495,12 +490,12 @@ BEGIN
     IF max_documents IS NOT NULL THEN
         of_many := textsim._fingerprints_of_many(c, rare, part, max_documents);
         IF of_many <> '{}' THEN
-            RAISE NOTICE 'a part of the text is in more than % documents, which are not all compared', max_documents
-                USING HINT = 'textsim passages lists such parts.';
+            RAISE NOTICE 'a run of the text is in more than % documents, which are not all compared', max_documents
+                USING HINT = 'textsim passages lists such runs.';
             rare := array(SELECT unnest(rare) EXCEPT SELECT unnest(of_many));
         END IF;
     END IF;
-    RETURN QUERY SELECT * FROM textsim._find_passages(c, rare, form, NULL, least_words, part, NULL) p
+    RETURN QUERY SELECT * FROM textsim._passages_of_form(c, rare, form, least_words, part) p
     ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
 END $$;
 COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer)
@@ -510,7 +505,7 @@ COMMENT ON FUNCTION textsim.passages(text, text, integer, integer, text, integer
     'characters, characters are counted instead. The corpus must have passages, which is the default of min_words and its '
     'least value. Every such run is found, unless all its shingles are in very many documents: a notice warns of it. If '
     'a run is at several places of the text, the first place is returned; at more than ten places, it may be returned in '
-    'parts. In a scoped corpus, scope is required. With max_documents, a part of the text that more documents have is not '
+    'pieces. In a scoped corpus, scope is required. With max_documents, a run of the text that more documents have is not '
     'searched for: a notice warns that a passage in it may be missed. Raises an error if min_words is too small.';
 
 CREATE OR REPLACE FUNCTION textsim.regions(
@@ -542,11 +537,11 @@ BEGIN
         max_results;
 END $$;
 COMMENT ON FUNCTION textsim.regions(text, text, integer, integer, integer, text, integer)
-    IS 'Returns the parts of documents that a text has in changed words, the longest first. A region joins the passages of '
-    'a document while no gap between two of them has more than gap words, neither in the text nor in the document. If '
-    'less than 0.34 of its words are equal, its gaps are made shorter. share is 2 * the words that both parts have / '
-    'the words of both. Each passage that passages() returns is in one region, and the column passages has those of a '
-    'region. The other arguments, and the errors, are those of passages(); gap is 0 to 10,000.';
+    IS 'Returns the regions of documents that a text has in changed words, the longest first. A region joins the '
+    'passages of a document while no gap between two of them has more than gap words, neither in the text nor in the '
+    'document. If less than 0.34 of its words are equal, its gaps are made shorter. share is 2 * the words that both '
+    'sides have / the words of both. Each passage that passages() returns is in one region, and the column passages '
+    'has those of a region. The other arguments, and the errors, are those of passages(); gap is 0 to 10,000.';
 
 CREATE OR REPLACE FUNCTION textsim.characters(corpus text, text text, in_document integer, words integer)
 RETURNS int4range
@@ -576,36 +571,6 @@ COMMENT ON FUNCTION textsim.characters(text, text, integer, integer)
     '[4,9) are substr(text, 5, 5). text is the text of a document, and in_document and words are those of a passage, or '
     'in_document and words_in_document of a piece of a quotation. Returns NULL if an argument is NULL. Raises an error '
     'if the text has fewer words, or if the corpus has shingles of characters, boilerplate or stop words by language.';
-
-CREATE OR REPLACE FUNCTION textsim.passages_of(
-    corpus text, INOUT key text, min_words integer DEFAULT NULL, max_results integer DEFAULT NULL, OUT words integer,
-    OUT in_text integer, OUT in_document integer)
-RETURNS SETOF record
-LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000 ROWS 10 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
-SET jit = off AS $$
-DECLARE
-    c textsim.corpus := textsim._corpus(corpus);
-    least_words integer := textsim._check_passages(c, min_words);
-    own record;
-    form text;
-BEGIN
-    PERFORM textsim._check_search(c, NULL, max_results);
-    PERFORM textsim._warn_unindexed(c);
-    EXECUTE format('SELECT d.id, d.part, d.word_ids, d.normal_form FROM textsim.%I d WHERE d.key = $1%s',
-        'document_' || c.id, textsim._alive(c, 'd'))
-    INTO own USING key;
-    IF own.id IS NULL THEN
-        RETURN;
-    END IF;
-    form := textsim._stored_form(c.id, own.word_ids, own.normal_form);
-    RETURN QUERY SELECT * FROM textsim._find_passages(
-        c, textsim._fingerprints_to_find(c, form, own.part), form, own.word_ids, least_words, own.part, own.id) p
-    ORDER BY p.words DESC, p.key COLLATE "C", p.in_document LIMIT max_results;
-END $$;
-COMMENT ON FUNCTION textsim.passages_of(text, text, integer, integer)
-    IS 'Returns the passages that the document with this key shares with other documents. The result and the other '
-    'arguments are those of passages(). Returns no rows if no document has the key. In a scoped corpus, only documents of '
-    'its scope are compared.';
 
 CREATE OR REPLACE FUNCTION textsim.shared_passages(
     corpus text, min_words integer DEFAULT NULL, max_documents integer DEFAULT NULL)
@@ -649,5 +614,5 @@ COMMENT ON FUNCTION textsim.shared_passages(text, integer, integer)
     IS 'Returns the passages of at least min_words words that documents of a corpus share, for all pairs of documents. '
     'in_a and in_b are the numbers of words before the passage. In a scoped corpus, both documents have the same '
     'scope. A header that many documents have makes a passage of every two of them. A run all of whose shingles are '
-    'in very many documents is left out. With max_documents, documents are not compared because of a part that more '
-    'documents have: a notice warns that a passage in such a part may be missed.';
+    'in very many documents is left out. With max_documents, documents are not compared because of a run that more '
+    'documents have: a notice warns that a passage in such a run may be missed.';

@@ -278,7 +278,7 @@ BEGIN
         ), different AS MATERIALIZED (
             SELECT x.y AS x, y.y AS y
             FROM textsim._corpus($1) c
-            CROSS JOIN LATERAL textsim._obeyed_judgements(coalesce(c.origin, c.id), array_remove($2, NULL)) p
+            CROSS JOIN LATERAL textsim._obeyed_judgements(textsim._origin(c), array_remove($2, NULL)) p
             JOIN document d ON d.key = p.a JOIN document e ON e.key = p.b
             JOIN grouped x ON x.x = d.number JOIN grouped y ON y.x = e.number
             WHERE p.verdict = 'different'

@@ -8,7 +8,7 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET 
 BEGIN
     RETURN EXISTS (
         SELECT FROM textsim.corpus c
-        WHERE coalesce(c.origin, c.id) = corpus_origin
+        WHERE textsim._origin(c) = corpus_origin
             AND has_table_privilege(to_regclass('textsim.document_' || c.id), privilege));
 END $$;
 
@@ -18,11 +18,11 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET 
 DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
-    IF NOT textsim._has_right(coalesce(c.origin, c.id), privilege) THEN
+    IF NOT textsim._has_right(textsim._origin(c), privilege) THEN
         RAISE EXCEPTION 'permission denied for the judgements of corpus "%"', corpus
             USING ERRCODE = 'insufficient_privilege';
     END IF;
-    RETURN coalesce(c.origin, c.id);
+    RETURN textsim._origin(c);
 END $$;
 
 -- Two keys in byte order; an error if no two documents can have them.
@@ -49,7 +49,7 @@ CREATE OR REPLACE FUNCTION textsim._judgements(corpus_origin integer, keys text[
 RETURNS TABLE (judged textsim.judgement, is_stale boolean)
 LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 1000 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    corpus_id integer := (SELECT max(c.id) FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = corpus_origin);
+    corpus_id integer := (SELECT max(c.id) FROM textsim.corpus c WHERE textsim._origin(c) = corpus_origin);
 BEGIN
     -- A statement that is executed knows the number of the keys.
     RETURN QUERY EXECUTE format($query$
@@ -148,7 +148,7 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
 BEGIN
     RETURN QUERY
-        SELECT j.a::text, j.b::text FROM textsim._obeyed_judgements(coalesce(c.origin, c.id)) j
+        SELECT j.a::text, j.b::text FROM textsim._obeyed_judgements(textsim._origin(c)) j
         WHERE j.verdict = 'different';
 END $$;
 
@@ -169,7 +169,7 @@ BEGIN
         FROM document d JOIN document e ON e.root = d.root AND e.part IS NOT DISTINCT FROM d.part
         WHERE d.key COLLATE "C" < e.key
         $query$, 'document_' || c.id, textsim._alive(c, 'd'))
-    USING coalesce(c.origin, c.id), language, part;
+    USING textsim._origin(c), language, part;
 END $$;
 
 CREATE OR REPLACE FUNCTION textsim.judge(

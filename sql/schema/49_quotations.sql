@@ -290,14 +290,30 @@ BEGIN
     RETURN textsim._stored_form(c.id, word_ids[first + 1:last], NULL);
 END $$;
 
--- The kinds of the words that differ between two runs. Guards are compared with the words around the runs, too.
+-- The kinds of the words that differ between two runs: numerals, units if both have one, and the guards, which are compared
+-- with the words around the runs, too.
 CREATE OR REPLACE FUNCTION textsim._quotation_kinds(c textsim.corpus, form text, other_form text, run text, other_run text)
 RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN CASE WHEN form = other_form AND run = other_run THEN '{}' ELSE textsim._differing(
-        array_remove(textsim._guard_kinds(), 'content'), c.guard_words, '{}', form, other_form)
-        || textsim._numerals_and_units(run, other_run) END;
+    IF form = other_form AND run = other_run THEN
+        RETURN '{}';
+    END IF;
+    RETURN textsim._differing(array_remove(textsim._guard_kinds(), 'content'), c.guard_words, '{}', form, other_form)
+        || array(
+            SELECT n.kind
+            FROM (VALUES ('numerals', textsim._word_list('numerals')), ('units', textsim._word_list('compared_units')))
+                n (kind, names)
+            CROSS JOIN LATERAL (
+                SELECT array_agg(DISTINCT w.word) FILTER (WHERE w.is_first) AS one,
+                    array_agg(DISTINCT w.word) FILTER (WHERE NOT w.is_first) AS other
+                FROM (
+                    SELECT unnest(string_to_array(run, ' ')) COLLATE "C" AS word, true AS is_first
+                    UNION ALL SELECT unnest(string_to_array(other_run, ' ')) COLLATE "C", false) w
+                WHERE w.word = ANY (string_to_array(n.names, '|'))
+            ) s
+            WHERE CASE n.kind WHEN 'units' THEN s.one <> s.other ELSE s.one IS DISTINCT FROM s.other END
+            ORDER BY n.kind);
 END $$;
 
 -- The verdict on a reading of a quotation by a document; NULL if it is absent. signs, words_before: those of the original
@@ -445,7 +461,7 @@ BEGIN
     END IF;
     IF c.passages > ALL (array(SELECT cardinality(textsim._units(f.form, c.unit)) FROM unnest(forms) f (form))) THEN
         RAISE EXCEPTION 'corpus "%" finds only quotations with % % or more in a row', c.name, c.passages,
-                textsim._unit_name(c.unit)
+                CASE c.unit WHEN 'word' THEN 'words' ELSE 'characters' END
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Name the key of the document, or quote more words.';
     END IF;
     RETURN array(

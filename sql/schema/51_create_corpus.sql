@@ -5,18 +5,6 @@ CREATE OR REPLACE FUNCTION textsim._wrapped(value numeric) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN mod(mod(value, 18446744073709551616) + 27670116110564327424, 18446744073709551616) - 9223372036854775808;
 
--- The base of a seed: the low 62 bits of the first number of its splitmix64 sequence (Steele, Lea and Flood, 2014).
-CREATE OR REPLACE FUNCTION textsim._base_of(seed bigint) RETURNS bigint
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    -- A shift of a negative number fills in ones; & clears them.
-    z bigint := textsim._wrapped(seed + 11400714819323198485);
-BEGIN
-    z := textsim._wrapped((z # ((z >> 30) & 17179869183)) * 13787848793156543929);
-    z := textsim._wrapped((z # ((z >> 27) & 137438953471)) * 10723151780598845931);
-    RETURN (z # ((z >> 31) & 8589934591)) & 4611686018427387903;
-END $$;
-
 -- The probability that a pair with similarity s shares a bucket: 1 - (1 - s^rows)^bands.
 CREATE OR REPLACE FUNCTION textsim._pair_recall(threshold double precision, bands integer, rows integer)
 RETURNS double precision
@@ -35,18 +23,15 @@ BEGIN
         1 - CASE WHEN bands * ln(missed) < -700 THEN 0 ELSE missed ^ bands::double precision END);
 END $$;
 
--- If bands find less than this share of the pairs at the threshold, the user hears of it.
-CREATE OR REPLACE FUNCTION textsim._low_recall() RETURNS double precision
-LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 0.8;
-
--- A warning if the bands of a corpus, which has a low recall, find few pairs of a similarity. It is not below the
--- threshold of the corpus, and bands that follow from a recall may find more than was asked for.
+-- A warning if the bands of a corpus find few pairs of a similarity, which is not below its threshold. Bands that follow
+-- from a recall may find more than was asked for.
 CREATE OR REPLACE FUNCTION textsim._warn_of_misses(c textsim.corpus, similarity double precision) RETURNS void
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    share double precision := textsim._pair_recall(similarity, c.bands, c.rows);
+    few CONSTANT double precision := 0.8;
+    share double precision := CASE WHEN c.recall < few THEN textsim._pair_recall(similarity, c.bands, c.rows) END;
 BEGIN
-    IF share < textsim._low_recall() THEN
+    IF share < few THEN
         RAISE WARNING 'corpus "%": % bands of % rows find % %% of the pairs at %',
             c.name, c.bands, c.rows, round((100 * share)::numeric, 1), similarity
             USING HINT = 'Fewer rows find more, and recall 1 finds all: textsim rebuild changes them.';
@@ -67,7 +52,7 @@ CREATE OR REPLACE FUNCTION textsim._drop_corpus(number integer) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     attached text;
-    first_id integer := (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = number);
+    first_id integer := (SELECT textsim._origin(c) FROM textsim.corpus c WHERE c.id = number);
 BEGIN
     PERFORM FROM textsim.corpus c WHERE c.id = number FOR UPDATE;
     PERFORM textsim._release_source(s.id) FROM textsim._dropped_sources(number) s;
@@ -84,10 +69,10 @@ BEGIN
     -- After its tables were locked nobody judges. A rebuilt corpus keeps the judgements.
     DELETE FROM textsim.judgement j
     WHERE j.origin = first_id
-        AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = first_id);
+        AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE textsim._origin(c) = first_id);
     DELETE FROM textsim.merged_row m
     WHERE m.origin = first_id
-        AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = first_id);
+        AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE textsim._origin(c) = first_id);
 END $$;
 
 -- Store a corpus with its tables, and return its id; the settings are complete and checked.
@@ -97,7 +82,12 @@ DECLARE
     plain textsim.corpus;
     corpus_id integer;
 BEGIN
-    c.base := textsim._base_of(c.seed);
+    -- The low 62 bits of the first number of the splitmix64 sequence of the seed (Steele, Lea and Flood, 2014). A shift of a
+    -- negative number fills in ones; & clears them.
+    c.base := textsim._wrapped(c.seed + 11400714819323198485);
+    c.base := textsim._wrapped((c.base # ((c.base >> 30) & 17179869183)) * 13787848793156543929);
+    c.base := textsim._wrapped((c.base # ((c.base >> 27) & 137438953471)) * 10723151780598845931);
+    c.base := (c.base # ((c.base >> 31) & 8589934591)) & 4611686018427387903;
     plain := c;  -- without what depends on a language or is learned
     plain.stop_words_by_language := '{}';
     plain.boilerplate := NULL;
@@ -246,9 +236,7 @@ BEGIN
     c.passages := passages;
     c.common_passages := common_passages;
     PERFORM textsim._create_corpus(c);
-    IF recall < textsim._low_recall() THEN
-        PERFORM textsim._warn_of_misses(c, threshold);
-    END IF;
+    PERFORM textsim._warn_of_misses(c, threshold);
     IF boilerplate IS NOT NULL THEN
         RAISE NOTICE 'corpus "%" has no documents to learn boilerplate from yet', name
             USING HINT = 'Add documents, and then run textsim rebuild.';

@@ -17,8 +17,10 @@ BEGIN
         PERFORM textsim._check_expires(c.name);
     END IF;
     IF keys IS NOT NULL THEN
+        -- With those that rejected documents had before.
         EXECUTE format('SELECT $1 || array(SELECT d.key FROM textsim.%I d WHERE d.rejected IS NOT NULL '
-            'AND textsim._key_before_rejection(d.key) = ANY ($1))', 'document_' || c.id) INTO keys USING keys;
+            'AND regexp_replace(d.key, ''^rejected( [0-9]+)?: '', '''') = ANY ($1))', 'document_' || c.id)
+        INTO keys USING keys;
         RETURN keys;
     END IF;
     IF to_regclass('textsim.removed_' || c.id) IS NOT NULL THEN
@@ -35,7 +37,7 @@ BEGIN
             ) k
             WHERE ($3 OR $4) AND NOT EXISTS (SELECT FROM textsim.%1$I d WHERE d.key = k.key))
         $query$, 'document_' || c.id, removed)
-    INTO keys USING part, coalesce(c.origin, c.id), all_expired, all_removed;
+    INTO keys USING part, textsim._origin(c), all_expired, all_removed;
     RETURN keys;
 END $$;
 
@@ -51,23 +53,6 @@ BEGIN
 EXCEPTION WHEN data_exception THEN
     RETURN CASE WHEN half = 0 THEN '{}'
         ELSE textsim._standing_keys(source, keys[:half]) || textsim._standing_keys(source, keys[half + 1:]) END;
-END $$;
-
--- Raise an error if a row with one of the keys stands in an attached table, and so would be indexed again.
-CREATE OR REPLACE FUNCTION textsim._refuse_standing(c textsim.corpus, forgotten text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    source textsim.source;
-    standing text[];
-BEGIN
-    FOR source IN SELECT s.* FROM textsim.source s WHERE s.corpus_id = c.id AND s.active LOOP
-        standing := textsim._standing_keys(source, forgotten);
-        IF standing <> '{}' THEN
-            RAISE EXCEPTION 'table % has rows of % of these documents, such as the row with the key %',
-                source.relation, cardinality(standing), quote_literal(left(standing[1], 100))
-                USING ERRCODE = 'object_in_use', HINT = 'Delete the rows first; then forget the documents.';
-        END IF;
-    END LOOP;
 END $$;
 
 -- Take keys out of the log, and delete the entries that name no other.
@@ -98,7 +83,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._forget_judgements(c textsim.corpus, forgotten text[]) RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    corpus_origin integer := coalesce(c.origin, c.id);
+    corpus_origin integer := textsim._origin(c);
     judgements bigint;
 BEGIN
     DELETE FROM textsim.judgement j
@@ -122,6 +107,8 @@ DECLARE
     c textsim.corpus := textsim._corpus(corpus);
     forgotten text[];
     ids integer[];
+    source textsim.source;
+    standing text[];
     lock_documents constant text := 'SELECT array_agg(l.id) FROM '
         '(SELECT d.id FROM textsim.%I d WHERE d.key = ANY ($1) ORDER BY d.key FOR UPDATE) l';
 BEGIN
@@ -137,9 +124,16 @@ BEGIN
     -- A statement sees what was committed before it. So a row or a document that another session adds meanwhile keeps
     -- its entry of the log, or is seen by the statements after this one.
     log_entries := textsim._forget_in_log(c, forgotten);
-    PERFORM textsim._refuse_standing(c, forgotten);
+    FOR source IN SELECT s.* FROM textsim.source s WHERE s.corpus_id = c.id AND s.active LOOP
+        standing := textsim._standing_keys(source, forgotten);
+        IF standing <> '{}' THEN  -- they would be indexed again
+            RAISE EXCEPTION 'table % has rows of % of these documents, such as the row with the key %',
+                source.relation, cardinality(standing), quote_literal(left(standing[1], 100))
+                USING ERRCODE = 'object_in_use', HINT = 'Delete the rows first; then forget the documents.';
+        END IF;
+    END LOOP;
     DELETE FROM textsim.merged_row m
-    WHERE m.origin = coalesce(c.origin, c.id)
+    WHERE m.origin = textsim._origin(c)
         AND (m.key = ANY (forgotten) OR m.kept = ANY (forgotten) OR all_removed AND m.new_row IS NULL
             -- The kept row may be gone, and its document with it.
             OR m.old_row ->> (SELECT s.scope_column FROM textsim.source s

@@ -44,10 +44,10 @@ END $$;
 
 -- Remove the document of the old key of a row whose key changed. A statement may shift keys along a chain, such as
 -- id + 1, so that another row has the old key now. Its trigger may have run: then its document stays.
-CREATE OR REPLACE FUNCTION textsim._leave_key(c textsim.corpus, number integer, old_key text, new_key text) RETURNS void
+CREATE OR REPLACE FUNCTION textsim._leave_key(c textsim.corpus, source_id integer, old_key text, new_key text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    source textsim.source := (SELECT s FROM textsim.source s WHERE s.id = number);
+    source textsim.source := (SELECT s FROM textsim.source s WHERE s.id = source_id);
     now_there record;
     is_written boolean;
 BEGIN
@@ -58,8 +58,8 @@ BEGIN
     INTO is_written USING old_key;
     IF is_written AND textsim._source_fault(source) IS NOT NULL THEN
         -- The owner of the schema must not read the table, so a worker looks at both keys again.
-        PERFORM textsim._enqueue(c.id, number, ARRAY[old_key, new_key]);
-        PERFORM textsim._remove_document(c, number, old_key);
+        PERFORM textsim._enqueue(c.id, source_id, ARRAY[old_key, new_key]);
+        PERFORM textsim._remove_document(c, source_id, old_key);
         RETURN;
     END IF;
     IF is_written THEN
@@ -71,12 +71,12 @@ BEGIN
             INTO is_written
             USING old_key, textsim._part(now_there.scope), c.id, textsim._form(c, now_there.body);
             IF NOT is_written THEN
-                PERFORM textsim._remove_document(c, number, old_key);
+                PERFORM textsim._remove_document(c, source_id, old_key);
             END IF;
             RETURN;
         END IF;
     END IF;
-    PERFORM textsim._remove_or_enqueue(c, number, old_key);
+    PERFORM textsim._remove_or_enqueue(c, source_id, old_key);
 END $$;
 
 -- Index a change of a table in mode inline. old_key is NULL if the old row had no document, and body if the new one has

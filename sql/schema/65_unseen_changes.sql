@@ -68,7 +68,7 @@ CREATE OR REPLACE FUNCTION textsim._note_shape(number integer, before text[], af
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET jit = off AS $$
 BEGIN
-    PERFORM textsim._check_session_of_source(number);
+    PERFORM textsim._check_writer((SELECT s.corpus_id FROM textsim.source s WHERE s.id = number), true);
     UPDATE textsim.source s SET shape = after WHERE s.id = number AND s.shape = before;
 END $$;
 

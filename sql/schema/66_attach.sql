@@ -158,7 +158,7 @@ SET jit = off AS $$
 DECLARE
     activated textsim.source;
 BEGIN
-    PERFORM textsim._check_session_of_source(source);
+    PERFORM textsim._check_writer((SELECT s.corpus_id FROM textsim.source s WHERE s.id = source), true);
     UPDATE textsim.source s SET active = true, shape = textsim._shape(s)
     WHERE s.id = source AND NOT s.active AND (SELECT count(*) FROM textsim._trigger_events(s)) = (
         SELECT count(DISTINCT t.tgname) FROM pg_trigger t
@@ -182,7 +182,7 @@ SET jit = off AS $$
 DECLARE
     function regproc;
 BEGIN
-    PERFORM textsim._check_session_of_source(number);
+    PERFORM textsim._check_writer((SELECT s.corpus_id FROM textsim.source s WHERE s.id = number), true);
     FOREACH function IN ARRAY ARRAY[
         to_regproc('textsim._changes_' || number), to_regproc('textsim._filter_' || number)]
     LOOP
@@ -265,25 +265,6 @@ BEGIN
         END;
     END LOOP;
 END $$;
-
-CREATE OR REPLACE FUNCTION textsim._optional_columns_fault(
-    c textsim.corpus, scope_column name, time_column name, expires_column name)
-RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE
-    WHEN c.scoped AND scope_column IS NULL THEN
-        format('corpus "%s" is scoped; name the column of the scopes', c.name)
-    WHEN NOT c.scoped AND scope_column IS NOT NULL THEN
-        format('corpus "%s" is not scoped; leave out the column of scopes, or create a scoped corpus', c.name)
-    WHEN time_column IS NOT NULL AND expires_column IS NOT NULL THEN
-        'time_column and expires_column are both given; leave one of them out'
-    WHEN c.keep_for IS NOT NULL AND time_column IS NULL AND expires_column IS NULL THEN
-        format('documents of corpus "%s" expire; name the column of their times, or of the times when they '
-            'expire', c.name)
-    WHEN c.keep_for IS NULL AND coalesce(time_column, expires_column) IS NOT NULL THEN
-        format('documents of corpus "%s" never expire; leave out the column of times, or create a corpus with '
-            'keep_for', c.name)
-END;
 
 -- Why a table does not fit a corpus, or NULL; a rebuild asks it of the new corpus.
 CREATE OR REPLACE FUNCTION textsim._unfit(
@@ -428,9 +409,22 @@ BEGIN
     PERFORM textsim._check_choice('mode', mode, 'queue', 'inline'),
         textsim._check_choice('existing', existing, 'refuse', 'keep');
     PERFORM textsim._refuse_table(relation, coalesce(
-        CASE WHEN NOT c.is_unique AND existing <> 'refuse' THEN
-            format('corpus "%s" is not unique; leave out existing', c.name) END,
-        textsim._optional_columns_fault(c, scope_column, time_column, expires_column),
+        CASE
+            WHEN NOT c.is_unique AND existing <> 'refuse' THEN
+                format('corpus "%s" is not unique; leave out existing', c.name)
+            WHEN c.scoped AND scope_column IS NULL THEN
+                format('corpus "%s" is scoped; name the column of the scopes', c.name)
+            WHEN NOT c.scoped AND scope_column IS NOT NULL THEN
+                format('corpus "%s" is not scoped; leave out the column of scopes, or create a scoped corpus', c.name)
+            WHEN time_column IS NOT NULL AND expires_column IS NOT NULL THEN
+                'time_column and expires_column are both given; leave one of them out'
+            WHEN c.keep_for IS NOT NULL AND time_column IS NULL AND expires_column IS NULL THEN
+                format('documents of corpus "%s" expire; name the column of their times, or of the times when they '
+                    'expire', c.name)
+            WHEN c.keep_for IS NULL AND coalesce(time_column, expires_column) IS NOT NULL THEN
+                format('documents of corpus "%s" never expire; leave out the column of times, or create a corpus with '
+                    'keep_for', c.name)
+        END,
         textsim._relation_fault(relation), textsim._unlogged_fault(relation)));
     IF replace AND EXISTS (
         SELECT FROM textsim.source s WHERE s.corpus_id = c.id AND s.relation = attach.relation AND s.active)

@@ -1,22 +1,5 @@
 -- The state of a corpus and its attached tables.
 
--- The ids in the log of corpora that are no more.
--- An entry that was logged during a rebuild may have the id of the corpus that was replaced.
-CREATE OR REPLACE FUNCTION textsim._replaced_ids() RETURNS integer[]
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
-BEGIN
-    -- Looks up one entry of each corpus, and skips the others.
-    RETURN array(
-        WITH RECURSIVE logged (id) AS (
-            SELECT min(p.corpus_id) FROM textsim.pending p
-            UNION ALL
-            SELECT (SELECT min(p.corpus_id) FROM textsim.pending p WHERE p.corpus_id > l.id)
-            FROM logged l WHERE l.id IS NOT NULL
-        )
-        SELECT l.id FROM logged l
-        WHERE l.id IS NOT NULL AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE c.id = l.id));
-END $$;
-
 -- How many documents of a corpus, or tables if kind is compare, wait in the log; since when, and when the first lease
 -- ends. Above ten thousand an estimate, in which a document counts once for each of its entries.
 -- A monitoring system asks every few seconds, also while millions of changes wait. So this function reads at most
@@ -32,7 +15,17 @@ SET enable_sort = off SET jit = off AS $$
 DECLARE
     most constant integer := 10000;
     last constant bigint := 9223372036854775807;
-    ids integer[] := corpus_id || textsim._replaced_ids();
+    -- The id, and those in the log of corpora that are no more: an entry that was logged during a rebuild may have the id of
+    -- the corpus that was replaced. One entry of each corpus is looked up, and the others are skipped.
+    ids integer[] := corpus_id || array(
+        WITH RECURSIVE logged (id) AS (
+            SELECT min(p.corpus_id) FROM textsim.pending p
+            UNION ALL
+            SELECT (SELECT min(p.corpus_id) FROM textsim.pending p WHERE p.corpus_id > l.id)
+            FROM logged l WHERE l.id IS NOT NULL
+        )
+        SELECT l.id FROM logged l
+        WHERE l.id IS NOT NULL AND NOT EXISTS (SELECT FROM textsim.corpus c WHERE c.id = l.id));
     entry record;
     width bigint;
 BEGIN
@@ -92,27 +85,6 @@ BEGIN
             WHERE i.id = _waiting.corpus_id
                 OR (SELECT s.corpus_id FROM textsim.source s WHERE s.id = e.source_id) = _waiting.corpus_id);
     END IF;
-END $$;
-
--- About how many bytes this number of documents, stored as text, would save with ids of their words.
-CREATE OR REPLACE FUNCTION textsim._saved_by_ids(c textsim.corpus, documents bigint) RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-DECLARE
-    saved double precision;
-BEGIN
-    -- An array has a header of 24 bytes, and 4 bytes for each word. A hundred documents are measured.
-    EXECUTE format($query$
-        SELECT avg(pg_column_size(d.normal_form) - 24 - 4 * cardinality(string_to_array(d.normal_form, ' ')))
-        FROM (
-            SELECT p.keys[1] AS key FROM textsim.pending p
-            WHERE (p.corpus_id, p.kind, p.id) > ($1, 'words', 0)
-                AND (p.corpus_id, p.kind, p.id) < ($1, 'words', 9223372036854775807)
-            ORDER BY p.corpus_id, p.kind, p.id LIMIT 100
-        ) w
-        JOIN textsim.%I d ON d.key = w.key
-        WHERE d.word_ids IS NULL
-        $query$, 'document_' || c.id) INTO saved USING c.id;
-    RETURN greatest(0, documents * coalesce(saved, 0));
 END $$;
 
 -- Whether an attached table must still be compared with its documents. A huge log must not make it slow.
@@ -250,7 +222,7 @@ BEGIN ATOMIC
             ELSE 'words of forgotten documents (%s) are left in word_%s, because a transaction may read the replaced '
                 'corpus: textsim worker drops it when the transaction has ended' END, sum(f.documents), k.id)
     FROM textsim.forgotten f JOIN textsim.corpus k ON k.id = f.corpus_id
-    WHERE coalesce(k.origin, k.id) = coalesce(c.origin, c.id)
+    WHERE textsim._origin(k) = textsim._origin(c)
     GROUP BY k.id ORDER BY k.id;
 END;
 
@@ -278,7 +250,7 @@ END;
 CREATE OR REPLACE FUNCTION textsim._blockers(c textsim.corpus) RETURNS SETOF text
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    first_id constant integer := coalesce(c.origin, c.id);
+    first_id constant integer := textsim._origin(c);
     tables oid[];
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_locks l WHERE l.waitstart < clock_timestamp() - interval '5 s') THEN
@@ -499,7 +471,19 @@ BEGIN
             FROM unnest('{change,compare,words}'::text[]) k (kind)
             CROSS JOIN LATERAL textsim._waiting(c.id, k.kind) w
         ) w;
-        saved_by_ids := textsim._saved_by_ids(c, as_text);
+        -- An array has a header of 24 bytes, and 4 bytes for each word. A hundred documents are measured.
+        EXECUTE format($query$
+            SELECT greatest(0, $2 * coalesce(avg(
+                pg_column_size(d.normal_form) - 24 - 4 * cardinality(string_to_array(d.normal_form, ' '))), 0))
+            FROM (
+                SELECT p.keys[1] AS key FROM textsim.pending p
+                WHERE (p.corpus_id, p.kind, p.id) > ($1, 'words', 0)
+                    AND (p.corpus_id, p.kind, p.id) < ($1, 'words', 9223372036854775807)
+                ORDER BY p.corpus_id, p.kind, p.id LIMIT 100
+            ) w
+            JOIN textsim.%I d ON d.key = w.key
+            WHERE d.word_ids IS NULL
+            $query$, 'document_' || c.id) INTO saved_by_ids USING c.id, as_text;
         failed := (SELECT w.documents FROM textsim._waiting(c.id, 'failed') w);
         pending_age := textsim._age(oldest_pending);
         problems := array(SELECT textsim._corpus_problems(c));

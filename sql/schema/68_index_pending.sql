@@ -420,24 +420,11 @@ BEGIN
     END LOOP;
 END $$;
 
--- Give the words of documents ids, in transactions of up to a hundred documents.
-CREATE OR REPLACE PROCEDURE textsim._give_word_ids(corpus text, keys text[])
-LANGUAGE plpgsql AS $$
-DECLARE
-    hundred pg_catalog.text[];
-BEGIN
-    FOR hundred IN SELECT textsim._hundreds(keys) LOOP
-        PERFORM textsim._add_words(corpus, hundred);
-        COMMIT;
-        PERFORM textsim._replace_normal_forms(corpus, hundred);
-        COMMIT;
-    END LOOP;
-END $$;
-
 CREATE OR REPLACE PROCEDURE textsim.index_pending(corpus text)
 LANGUAGE plpgsql AS $$
 DECLARE
     batch pg_catalog.record;
+    hundred pg_catalog.text[];
     page pg_catalog.record;
     of_documents pg_catalog.bool;
     is_left pg_catalog.bool;
@@ -454,7 +441,12 @@ BEGIN
         EXIT WHEN batch.entries IS NULL;
         is_left := false;
         IF pg_catalog.texteq(batch.kind, 'words') THEN
-            CALL textsim._give_word_ids(corpus, batch.keys);
+            FOR hundred IN SELECT textsim._hundreds(batch.keys) LOOP
+                PERFORM textsim._add_words(corpus, hundred);
+                COMMIT;
+                PERFORM textsim._replace_normal_forms(corpus, hundred);
+                COMMIT;
+            END LOOP;
         ELSIF pg_catalog.texteq(batch.kind, 'change') THEN
             CALL textsim._index_keys(batch.source_id, batch.keys, is_left);
         ELSE

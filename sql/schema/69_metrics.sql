@@ -44,25 +44,6 @@ BEGIN ATOMIC
         ('textsim_worker_last_error_timestamp_seconds', 'When the worker last had an error.');
 END;
 
--- How many locks of a unique corpus sessions hold, and for how many they wait.
-CREATE OR REPLACE FUNCTION textsim._unique_locks(c textsim.corpus, OUT state text, OUT locks bigint)
-RETURNS SETOF record
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 2 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
-BEGIN
-    RETURN QUERY
-    SELECT s.state, count(l.locktype)
-    FROM (VALUES ('held', true), ('waiting', false)) s (state, granted)
-    CROSS JOIN (SELECT coalesce(c.origin, c.id)) f (first_id)
-    LEFT JOIN pg_locks l ON l.granted = s.granted AND l.locktype = 'advisory' AND l.objsubid = 2
-        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-        AND (l.classid::bigint IN (
-                (hashtext('textsim-db buckets') # f.first_id)::bigint & 4294967295,
-                (hashtext('textsim-db parts') # f.first_id)::bigint & 4294967295)
-            OR l.classid::bigint = hashtext('textsim-db unique corpus')::bigint & 4294967295
-                AND l.objid::bigint = f.first_id)
-    GROUP BY s.state;
-END $$;
-
 -- The counts of merges and of pairs that wait for a judgement: NULL if the corpus does not keep them, or if its tables
 -- are damaged.
 -- The error at the end gives back the locks, as in _count_documents.
@@ -96,7 +77,7 @@ BEGIN
                 ) p
                 $query$, 'match_' || c.id, 'node_' || c.id, 'document_' || c.id, textsim._alive(c, 'd'),
                 textsim._alive(c, 'e'))
-            INTO doubtful, doubtful_age USING c.unique_from, coalesce(c.origin, c.id);
+            INTO doubtful, doubtful_age USING c.unique_from, textsim._origin(c);
         END IF;
     END IF;
     RAISE SQLSTATE 'FREED';
@@ -108,6 +89,7 @@ CREATE OR REPLACE FUNCTION textsim._corpus_metrics(c textsim.corpus)
 RETURNS TABLE (name text, labels jsonb, value double precision)
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
+    first_id CONSTANT integer := textsim._origin(c);
     document regclass := to_regclass('textsim.document_' || c.id);
     event regclass := to_regclass('textsim.cluster_event_' || c.id);
 BEGIN
@@ -152,8 +134,16 @@ BEGIN
             UNION ALL
             SELECT 'textsim_cluster_events_total', NULL, pg_stat_get_tuples_inserted(event) WHERE event IS NOT NULL
             UNION ALL
-            SELECT 'textsim_unique_locks', jsonb_build_object('state', l.state), l.locks
-            FROM textsim._unique_locks(c) l WHERE c.is_unique
+            SELECT 'textsim_unique_locks', jsonb_build_object('state', s.state), count(l.locktype)
+            FROM (VALUES ('held', true), ('waiting', false)) s (state, granted)
+            LEFT JOIN pg_locks l ON l.granted = s.granted AND l.locktype = 'advisory' AND l.objsubid = 2
+                AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+                AND (l.classid::bigint IN (
+                        (hashtext('textsim-db buckets') # first_id)::bigint & 4294967295,
+                        (hashtext('textsim-db parts') # first_id)::bigint & 4294967295)
+                    OR l.classid::bigint = hashtext('textsim-db unique corpus')::bigint & 4294967295
+                        AND l.objid::bigint = first_id)
+            WHERE c.is_unique GROUP BY s.state
         ) f;
 END $$;
 

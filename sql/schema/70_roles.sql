@@ -57,11 +57,6 @@ BEGIN
     END LOOP;
 END $do$;
 
--- Raise an error unless the role of the session may write to the corpus of an attached table.
-CREATE OR REPLACE FUNCTION textsim._check_session_of_source(source integer) RETURNS void
-LANGUAGE sql STABLE PARALLEL SAFE
-RETURN textsim._check_writer((SELECT s.corpus_id FROM textsim.source s WHERE s.id = source), true);
-
 -- Roles may have got their rights before these tables were there.
 DO $do$ BEGIN
     PERFORM textsim._grant_like('textsim.pending', 'textsim.expiry_look'),

@@ -60,11 +60,11 @@ DROP FUNCTION textsim.judge(text, text, text, text, text, text, text, double pre
 ALTER TABLE textsim.document ADD COLUMN counted_keys bigint[], ADD COLUMN rejected text;
 DO $$
 DECLARE
-    number integer;
+    corpus_id integer;
 BEGIN
-    FOR number IN SELECT c.id FROM textsim.corpus c LOOP
+    FOR corpus_id IN SELECT c.id FROM textsim.corpus c LOOP
         EXECUTE format('ALTER TABLE textsim.%I ADD COLUMN counted_keys bigint[], ADD COLUMN rejected text',
-            'document_' || number);
+            'document_' || corpus_id);
     END LOOP;
 END $$;
 
@@ -72,25 +72,25 @@ END $$;
 -- all documents with those before, which are equal.
 DO $$
 DECLARE
-    number integer;
+    corpus_id integer;
 BEGIN
-    FOR number IN SELECT c.id FROM textsim.corpus c WHERE c.unit = 'char' LOOP
-        IF to_regclass('textsim.node_' || number) IS NOT NULL THEN
+    FOR corpus_id IN SELECT c.id FROM textsim.corpus c WHERE c.unit = 'char' LOOP
+        IF to_regclass('textsim.node_' || corpus_id) IS NOT NULL THEN
             EXECUTE format(
                 'UPDATE textsim.%I n '
                 'SET words_hash = textsim._words_hash(NULL, textsim._normal_form_of_%s(d.word_ids), d.part) '
                 'FROM textsim.%I d '
                 'WHERE d.id = n.document_id AND n.words_hash = textsim._words_hash(d.word_ids, NULL, d.part)',
-                'node_' || number, number, 'document_' || number);
+                'node_' || corpus_id, corpus_id, 'document_' || corpus_id);
         END IF;
-        EXECUTE format('ALTER TABLE textsim.%I DISABLE TRIGGER USER', 'document_' || number);
+        EXECUTE format('ALTER TABLE textsim.%I DISABLE TRIGGER USER', 'document_' || corpus_id);
         EXECUTE format(
             'UPDATE textsim.%1$I SET normal_form = textsim._normal_form_of_%2$s(word_ids), word_ids = NULL '
-            'WHERE word_ids IS NOT NULL', 'document_' || number, number);
+            'WHERE word_ids IS NOT NULL', 'document_' || corpus_id, corpus_id);
         EXECUTE format(
             'ALTER TABLE textsim.%I ENABLE TRIGGER USER, '
-            'ADD CONSTRAINT document_no_word_ids CHECK (word_ids IS NULL)', 'document_' || number);
-        EXECUTE format('TRUNCATE textsim.%I', 'word_' || number);
+            'ADD CONSTRAINT document_no_word_ids CHECK (word_ids IS NULL)', 'document_' || corpus_id);
+        EXECUTE format('TRUNCATE textsim.%I', 'word_' || corpus_id);
     END LOOP;
     DELETE FROM textsim.pending p USING textsim.corpus c
     WHERE c.id = p.corpus_id AND p.kind = 'words' AND c.unit = 'char' AND c.language IS NULL;
@@ -136,6 +136,8 @@ DROP FUNCTION textsim.containment(text, text, text, integer);
 DROP FUNCTION textsim.cosine_similarity(text, text);
 DROP FUNCTION textsim.levenshtein_words(text, text, double precision, double precision, double precision);
 DROP FUNCTION textsim.words(text);
+DROP FUNCTION textsim.shingles(text, text, integer);
+DROP FUNCTION textsim.passages_of(text, text, integer, integer);
 DROP FUNCTION textsim.grant_reader(regrole);
 DROP FUNCTION textsim.grant_reader(regrole, text);
 DROP FUNCTION textsim.grant_writer(regrole);

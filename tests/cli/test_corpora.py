@@ -13,7 +13,7 @@ from textsim_db.cli import operations
 
 
 def test_unknown(news: Textsim) -> None:
-    for command in (["corpus", "show"], ["pairs"], ["clusters"], ["check"], ["corpus", "drop"]):
+    for command in (["corpus", "list"], ["pairs"], ["clusters"], ["check"], ["corpus", "drop"]):
         result = news(*command, "newz", status=2)
         assert result.stderr == 'error: corpus "newz" does not exist; did you mean "news"?\n'
 

@@ -344,7 +344,7 @@ def test_judgements_of_a_corpus_decide_as_those_of_one_run(
     apart = rng.sample(removed, len(removed) // 2)
     joined = [(new["id"], rng.choice(kept)["id"]) for new in rng.sample(records[120:], 5)]
     pairs = dict.fromkeys(apart, "different") | dict.fromkeys(joined, "same")
-    corpus.judge_many((*pair, verdict) for pair, verdict in pairs.items())
+    corpus._judge_many((*pair, verdict) for pair, verdict in pairs.items())
     assert "different" not in map(pairs.get, removed_by_corpus())
     out = {record["id"] for record in read("out.jsonl")}
     assert not out & {a for (a, _), verdict in pairs.items() if verdict == "same"}
@@ -363,7 +363,7 @@ def test_stale_judgements_are_counted_and_not_obeyed(textsim: Textsim, db: ts.Da
     corpus = db.create_corpus("known", shingle="word:1", threshold=0.6, stop_words=["the"])
     corpus.add_many([("hose", "the green garden hose"), ("drill", "the cordless drill")])
     corpus.add_many([(key, f"the old text of {key}") for key in ("x", "y", "z")])
-    corpus.judge_many([("x", "hose", "same"), ("y", "hose", "different"), ("z", "drill", "same")])
+    corpus._judge_many([("x", "hose", "same"), ("y", "hose", "different"), ("z", "drill", "same")])
     corpus.judge("w", "drill", "same")
     records = {
         "x": "words of today",  # was judged the same as the hose, with its old text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,14 @@ def test_every_command_and_option_has_a_text() -> None:
         assert command.help, name
         for parameter in command.params:
             assert getattr(parameter, "help", None), f"{name} {parameter.name}"
+
+
+def test_no_group_of_the_help_has_more_than_ten_commands() -> None:
+    commands = dict(each_command())
+    leaves = [name for name, command in commands.items() if not hasattr(command, "commands")]
+    sizes = Counter(commands[name.split()[0]].rich_help_panel for name in leaves)
+    assert max(sizes.values()) <= 10
+    assert next(iter(sizes)) == "Begin with"
 
 
 def test_an_option_of_one_value_is_refused_twice() -> None:
@@ -86,7 +95,7 @@ def test_without_a_command_it_shows_the_first_steps() -> None:
         (["corpus", "lst"], "did you mean textsim corpus list? (see textsim corpus --help)\n"),
         (["create"], 'there is no command "create"; did you mean textsim corpus create?'),
         (["import"], "did you mean textsim judgements import?"),
-        (["list"], "did you mean textsim judgements list or textsim corpus list?"),
+        (["list"], "did you mean textsim corpus list or textsim judgements list?"),
         (["instal"], "did you mean textsim db install?"),
         (["--bogus"], "(see textsim --help)\n"),
         (["query"], "(see textsim query --help)\n"),

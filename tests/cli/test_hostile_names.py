@@ -59,7 +59,7 @@ def test_corpora_keys(textsim: Textsim, database_url: str, name: str, rng: rando
         assert run("SELECT * FROM textsim.pairs(%s)", [name]).fetchall() == []
         assert run("SELECT indexed FROM textsim.status(%s)", [name]).fetchall() == [(1,)]
     lines(textsim("corpus", "drop", "--yes", "--", name))
-    assert len(lines(textsim("corpus", "show", "--", name, status=2))) == 1
+    assert len(lines(textsim("corpus", "list", "--", name, status=2))) == 1
     with ts.connect(database_url) as db:
         assert list(db.corpora()) == []
 

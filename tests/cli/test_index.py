@@ -35,7 +35,7 @@ def test_unknown_corpus(news: Textsim) -> None:
 
 def test_create_with_settings(news: Textsim) -> None:
     news("index", "new", "news.jsonl", "--create", "--threshold", "0.6")
-    (row,) = rows(news("corpus", "show", "new", "--format", "jsonl"))
+    (row,) = rows(news("corpus", "list", "new", "--format", "jsonl"))
     assert (row["threshold"], row["documents"]) == (0.6, 4)
     news("index", "new", "news.jsonl", "--create")
     result = news("index", "new", "news.jsonl", "--create", "--threshold", "0.7", status=2)
@@ -60,7 +60,7 @@ def test_a_unique_corpus_leaves_twins_out(news: Textsim) -> None:
     assert (len(others), others[-1]) == (21, "... and 9 more")
     result = news("index", "new", "twins.jsonl", status=1)
     assert result.stderr.startswith("0 added, 0 replaced, 1 unchanged, 29 left out; ")
-    assert "unique yes" in " ".join(news("corpus", "show", "new").stdout.split())
+    assert "unique yes" in " ".join(news("corpus", "list", "new").stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_failed_command_leaves_no_corpus(mistake: list[str], message: str, new
     error = 'error: the corpus "new" was not created, because the input has no document\n'
     assert result.stderr.endswith(message + error)
     news(*command, "news.jsonl", "--threshold", "0.6")
-    (row,) = rows(news("corpus", "show", "new", "--format", "jsonl"))
+    (row,) = rows(news("corpus", "list", "new", "--format", "jsonl"))
     assert (row["threshold"], row["documents"]) == (0.6, 4)
 
 

@@ -34,7 +34,7 @@ LINES: list[tuple[str, dict[str, Any]]] = [
     ("corpus create news --exist-ok --threshold 0.5 --recall 1", {"corpus": "news"}),
     ("index news news.jsonl", {"corpus": "news", "added": 4, "refused": 0}),
     ("corpus list", {"corpus": "news", "documents": 4}),
-    ("corpus show news", {"corpus": "news", "documents": 4}),
+    ("corpus list news", {"corpus": "news", "documents": 4}),
     ("query news the-quick-brown-fox-jumps-over-the-lazy-dog-near-the-river-bank", {"key": "a"}),
     ("neighbours news a", {"key": "b"}),
     ("pairs news", {"a": "a", "b": "b"}),
@@ -114,7 +114,7 @@ COMPUTING = {
 }
 """Commands that compute signatures, as check does for each document. Their help does not."""
 ONE_TEXT = [
-    *("--help", "--version", "status", "corpus list", "corpus show news", "members news a"),
+    *("--help", "--version", "status", "corpus list", "corpus list news", "members news a"),
     *("query news 'the quick brown fox jumps over'", "neighbours news a"),
     *("compare a b --corpus news", "compare a d --corpus news"),
     *("judge news a b same", "judgements list news", "remove news b"),

@@ -49,7 +49,7 @@ def test_an_export_is_imported_whatever_the_keys_are(
             zip(HOSTILE, ["same", "different", "unsure"] * 7, [*HOSTILE[1:], None], strict=True)
         )
     ]
-    corpus.judge_many(given)
+    corpus._judge_many(given)
     exported = textsim("judgements", "list", "news", "--format", form).stdout_bytes
     path = tmp_path / f"judgements.{form}"
     path.write_bytes(exported)
@@ -89,7 +89,7 @@ def test_a_faulty_line_stops_imports(textsim: Textsim, corpus: ts.Corpus, tmp_pa
 
 
 def test_imports_replace_if_told_to(textsim: Textsim, corpus: ts.Corpus, tmp_path: Path) -> None:
-    corpus.judge_many([("a", "b", "different"), ("a", "c", "unsure", "keep"), ("a", "d", "same")])
+    corpus._judge_many([("a", "b", "different"), ("a", "c", "unsure", "keep"), ("a", "d", "same")])
     path = tmp_path / "judgements.jsonl"
     lines = ('{"b": "a", "a": "b", "verdict": "same"}', '{"a": "a", "b": "c", "verdict": "unsure"}')
     path.write_text("\n".join(lines))

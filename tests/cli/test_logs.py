@@ -21,8 +21,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
-from tests.support.commands import Textsim, process
-from tests.support.terminal import Terminal, replace_standard_error
+from tests.support.commands import Terminal, Textsim, process, replace_standard_error
 from tests.support.waiting import PATIENCE_SECONDS
 from textsim_db.base import numba_compiler
 from textsim_db.cli import messages, progress_lines
@@ -62,8 +61,8 @@ def test_the_summary_of_a_load_is_a_record(textsim: Textsim) -> None:
 
 def test_errors_are_json_too(textsim: Textsim) -> None:
     for args, message in (
-        (("corpus", "show", "nothing"), 'corpus "nothing" does not exist'),
-        (("corpus", "show"), "missing argument"),
+        (("corpus", "list", "nothing"), 'corpus "nothing" does not exist'),
+        (("corpus", "drop"), "missing argument"),
         (("corpus", "drop", "nothing", "--log-level", "loud"), "is not one of debug, info"),
     ):
         (record,) = records(textsim("--log-json", *args, status=2).stderr)

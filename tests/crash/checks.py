@@ -71,11 +71,11 @@ class Model:
 
 def documents(connection: Connection, corpus: str) -> list[tuple[str, str]]:
     """Return key and normal form of every stored document, without using an index."""
-    number = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [corpus])
-    query = f"SELECT key, word_ids, normal_form FROM textsim.document_{number}"
+    corpus_id = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [corpus])
+    query = f"SELECT key, word_ids, normal_form FROM textsim.document_{corpus_id}"
     rows = connection.execute(query.encode()).fetchall()
     # Words are read after the documents: a worker may be giving documents new words.
-    words = dict(connection.execute(f"SELECT id, word FROM textsim.word_{number}".encode()))
+    words = dict(connection.execute(f"SELECT id, word FROM textsim.word_{corpus_id}".encode()))
 
     def form_of(ids: list[int], form: str | None) -> str:
         return " ".join(words.get(i, "?") for i in ids) if form is None else form

@@ -19,6 +19,7 @@ from textsim_db.db.embedded_server import DATA_DIR_VARIABLE
 
 README = (ROOT / "README.md").read_text("utf-8")
 TEXTS = {page: page.read_text("utf-8") for page in PAGES}
+START = ROOT / "docs" / "index.md"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 OUTSIDE = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
@@ -37,6 +38,19 @@ def test_the_two_commands_stand_first() -> None:
     assert block
     commands = [line.split("#")[0].strip() for line in block[1].splitlines()]
     assert commands == ["make demo", "make test"]
+
+
+@pytest.mark.parametrize(("page", "folder"), [(ROOT / "README.md", "docs/"), (START, "")])
+def test_the_pages_are_linked_under_the_headings_of_the_site(page: Path, folder: str) -> None:
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
+    (groups,) = (each["How to"] for each in nav if "How to" in each)
+    assert len(groups) == 7
+    for group in groups:
+        ((heading, pages),) = group.items()
+        entry = re.search(rf"^[-|] {heading}\b.*?(?=^[-|] |\Z)", TEXTS[page], re.S | re.M | re.I)
+        assert entry, heading
+        linked = [folder + path for each in pages for path in each.values()]
+        assert LINK.findall(entry[0]) == linked
 
 
 @pytest.mark.parametrize("page", OUTSIDE, ids=lambda page: str(page.relative_to(ROOT)))

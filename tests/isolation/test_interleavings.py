@@ -16,6 +16,7 @@ from tests.support.interleaving import ADD, LEVELS, REMOVE, RR, Scene, add_many_
 from tests.support.sources import expected_forms, make_table
 from tests.support.workers import wait_for_postponed
 from textsim_db.db.statements import QUEUE_OF_WRITERS
+from textsim_db.errors import CorpusChanged
 from textsim_db.settings.named_values import ModeName
 
 # Two writers of one key.
@@ -317,7 +318,7 @@ def test_writers_wait_for_a_rebuild_and_are_refused(scene: Scene, level: Isolati
         with pytest.raises(psycopg.Error, match=r"rebuilt while this transaction wrote to it"):
             client.end()
         client.rollback()
-    with pytest.raises(ts.CorpusChanged):
+    with pytest.raises(CorpusChanged):
         b.end()
     rebuilt = scene.db.corpus("c")
     assert scene.forms() == {"z": "not touched"}

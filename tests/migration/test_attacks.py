@@ -334,7 +334,7 @@ WORK: dict[str, Callable[[ts.Database, ts.Corpus], object]] = {
     "query": lambda _, c: (c.query(FOX), c.query_many([FOX, "other"]), c.nearest(FOX)),
     "lists": lambda _, c: (
         *(list(c.pairs()), list(c.clusters()), list(c.duplicates()), list(c.keys())),
-        *(c.members(), c.cluster_events(), c.passages(FOX), c.regions(FOX), c.failures()),
+        *(c.members(), c.cluster_events(), c.passages(FOX), c.regions(FOX), c.pending()),
         *(list(c.shared_passages()), list(c.judgements()), list(c.doubtful())),
     ),
     "quote": lambda _, c: c.quote(FOX),

@@ -26,6 +26,7 @@ from tests.support.roles import FOX, TEXTS, Stage, as_role, new_stage
 from tests.support.steps import LAST, MADE_UP, NEWER, later_step
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
+from textsim_db.errors import SchemaError
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,7 +47,7 @@ def test_create_extension_equals_the_schema_of_alembic(extensible: Extensible) -
             assert corpus.check() == []
         with psycopg.connect(extension_url) as connection:
             connection.execute("DROP EXTENSION textsim CASCADE")
-        with pytest.raises(ts.SchemaError, match="has no schema textsim"):
+        with pytest.raises(SchemaError, match="has no schema textsim"):
             ts.connect(extension_url)
 
 
@@ -129,7 +130,7 @@ def test_the_command_changes_no_extension(extensible: Extensible) -> None:
         before = schema_catalog(url)
         engine = open_engine(url)
         message = r"nothing was changed.*: DROP EXTENSION textsim CASCADE$"
-        with pytest.raises(ts.SchemaError, match=message):
+        with pytest.raises(SchemaError, match=message):
             schema.downgrade(engine)
         assert ts.install(url) == schema.head()
         assert schema_catalog(url) == before
@@ -137,7 +138,7 @@ def test_the_command_changes_no_extension(extensible: Extensible) -> None:
             connection.execute(NEWER.encode())
         for action in (ts.install, ts.connect):
             message = rf"{MADE_UP}.*: DROP EXTENSION textsim CASCADE in SQL$"
-            with pytest.raises(ts.SchemaError, match=message):
+            with pytest.raises(SchemaError, match=message):
                 action(url)
         engine.dispose()
 
@@ -160,7 +161,7 @@ def test_a_later_version_updates_the_extension(extensible: Extensible, tmp_path:
                 attach_tables(url)
                 old = schema_catalog(url)
                 with pytest.raises(
-                    ts.SchemaError,
+                    SchemaError,
                     match=f"{LAST}.*{MADE_UP}; what to do: ALTER EXTENSION textsim UPDATE",
                 ):
                     ts.connect(url)
@@ -293,7 +294,7 @@ def test_a_restore_by_a_superuser(stage: Stage, extensible: Extensible, tmp_path
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             restored.run(stage.writer, insert)
         remedy = f"SELECT textsim.set_owner('{stage.owner}')"
-        with pytest.raises(ts.SchemaError, match="after a restore a superuser"):
+        with pytest.raises(SchemaError, match="after a restore a superuser"):
             restored.connect(stage.owner)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(remedy.encode())

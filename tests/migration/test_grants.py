@@ -12,6 +12,7 @@ import textsim_db as ts
 from tests.support.roles import FOX, RIGHTS, Stage, as_role, rows_and_rights
 from textsim_db.cli import app
 from textsim_db.corpus.database import URL_VARIABLE
+from textsim_db.errors import SchemaError
 
 
 def test_only_the_owner_of_the_schema_grants_and_revokes_rights(stage: Stage) -> None:
@@ -40,7 +41,7 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
         f"SELECT textsim.grant_reader('\"{stage.other}\"', 'news')",
         "SELECT textsim.add('secret', 'w', 'words that wait for their ids')",
     )
-    number = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'secret'")[0][0]
+    corpus_id = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'secret'")[0][0]
     stage.run(stage.writer, "CREATE TABLE mine (id integer PRIMARY KEY, body text)")
     statements = [
         *("SELECT * FROM textsim.document", "SELECT * FROM textsim.band"),
@@ -48,11 +49,11 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
         "SELECT textsim.judge('secret', 's', 't', 'same')",
         "SELECT textsim.unjudge('secret', 's', 't')",
         "SELECT textsim.attach('secret', 'mine', 'id', 'body')",
-        f"SELECT nextval('textsim.document_{number}_id_seq')",
-        f"SELECT setval('textsim.document_{number}_id_seq', 1)",
-        f"SELECT textsim._write_{number}(NULL, NULL, 'new', 'text', NULL, NULL, 0, NULL)",
-        f"SELECT textsim._remove_document(c, NULL, 's') FROM textsim.corpus c WHERE c.id = {number}",
-        f"SELECT textsim._make_functions({number})",
+        f"SELECT nextval('textsim.document_{corpus_id}_id_seq')",
+        f"SELECT setval('textsim.document_{corpus_id}_id_seq', 1)",
+        f"SELECT textsim._write_{corpus_id}(NULL, NULL, 'new', 'text', NULL, NULL, 0, NULL)",
+        f"SELECT textsim._remove_document(c, NULL, 's') FROM textsim.corpus c WHERE c.id = {corpus_id}",
+        f"SELECT textsim._make_functions({corpus_id})",
         "SELECT textsim._prepare_source('secret', 'mine', '{id}', 'body', 'inline', NULL)",
     ]
     for role in (stage.writer, stage.other):
@@ -90,7 +91,7 @@ def test_rights_on_one_corpus_give_no_access_to_another(stage: Stage) -> None:
     with stage.connect(stage.owner) as db:
         corpus = db.corpus("secret")
         # The worker has skipped the corpus that it may not write.
-        assert (corpus.status().as_text, corpus.failures()) == (1, [])
+        assert (corpus.status().as_text, corpus.pending()) == (1, [])
         db.worker().run(until_idle=True)
         assert (corpus.status().as_text, corpus.check()) == (0, [])
         db.corpus("news").rebuild(seed=5)
@@ -184,7 +185,7 @@ def test_revoke_all_revokes_every_right(stage: Stage) -> None:
         rights = " ".join(str(row[2]) for row in stage.run(stage.owner, RIGHTS))
         assert stage.owner in rights
         assert f"{role}=" not in rights
-        with pytest.raises(ts.SchemaError, match="no right to use the schema textsim"):
+        with pytest.raises(SchemaError, match="no right to use the schema textsim"):
             stage.connect(role)
         with pytest.raises(pg.InsufficientPrivilege):
             stage.run(role, "SELECT * FROM textsim.corpus")
@@ -208,7 +209,9 @@ def test_whoever_may_search_reads_tracked_clusters_and_writers_update_them(stage
         secret.track()
         stage.run(stage.owner, f"SELECT textsim.grant_reader('{stage.other}', 'secret')")
         db.corpus("news").track()
-        number = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'secret'")[0][0]
+        corpus_id = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'secret'")[
+            0
+        ][0]
     for role in (stage.reader, stage.other):
         assert stage.allowed(role, ["SELECT textsim.untrack('secret')"]) == []
         with stage.connect(role) as db, pytest.raises(ts.DatabaseError, match="permission denied"):
@@ -225,8 +228,8 @@ def test_whoever_may_search_reads_tracked_clusters_and_writers_update_them(stage
     hidden = [
         "SELECT * FROM textsim.members('news')",
         "SELECT * FROM textsim.members('news', 'k1')",
-        f"SELECT nextval('textsim.node_{number}_id_seq')",
-        f"DELETE FROM textsim.member_{number}",
+        f"SELECT nextval('textsim.node_{corpus_id}_id_seq')",
+        f"DELETE FROM textsim.member_{corpus_id}",
     ]
     assert stage.allowed(stage.other, hidden) == []
     # A writer of one corpus needs no rights on the tables of others.

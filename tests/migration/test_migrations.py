@@ -24,6 +24,7 @@ from tests.support.servers import Server
 from tests.support.steps import LAST, MADE_UP, NEWER, later_step
 from textsim_db.db import schema
 from textsim_db.db.engine import open_engine
+from textsim_db.errors import SchemaError
 from textsim_db.settings.named_values import Mode
 
 ROOT = Path(__file__).parents[2]
@@ -121,7 +122,7 @@ def test_alembic_builds_and_removes_the_schema(server: Server, empty_database_ur
         with pytest.raises(RuntimeError, match="expected base"):
             run_alembic(url, "downgrade", target)
     run_alembic(url, "downgrade", "base")
-    with pytest.raises(ts.SchemaError, match="has no schema textsim"):
+    with pytest.raises(SchemaError, match="has no schema textsim"):
         ts.connect(url)
     assert run_alembic(url, "history").count("->") == len(schema.revisions())
     script = run_alembic("", "upgrade", "head", "--sql")
@@ -242,7 +243,7 @@ def test_documents_survive_an_upgrade(engine: Engine, empty_database_url: str) -
         connection.execute("SELECT textsim.add('one', 'sql', 'words that wait for their ids')")
         stored = {name: fetch_sorted(url, query) for name, query in STORED.items()}
         with later_step():
-            with pytest.raises(ts.SchemaError, match=f"at revision {LAST}.* needs {MADE_UP}"):
+            with pytest.raises(SchemaError, match=f"at revision {LAST}.* needs {MADE_UP}"):
                 ts.connect(url)
             connection.execute("UPDATE article SET body = 'a row that was changed' WHERE id = 1")
             schema.upgrade(engine)
@@ -308,7 +309,7 @@ def test_a_client_uses_a_newer_schema_that_serves_it(server: Server, database_ur
         connection.execute(NEWER.encode())
     for action in (ts.connect, ts.install):
         message = f"revision {MADE_UP}.*needs {LAST}; what to do: install a newer"
-        with pytest.raises(ts.SchemaError, match=message):
+        with pytest.raises(SchemaError, match=message):
             action(database_url)
     # A downgrade removes the schema, as the error suggests.
     schema.downgrade(engine)

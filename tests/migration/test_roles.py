@@ -77,13 +77,13 @@ def test_a_reader_cannot_lock_writers_out(stage: Stage) -> None:
     with stage.connect(stage.owner) as db:
         db.create_corpus("offers", is_unique=True)
         db.create_corpus("facts", is_unique=True, scoped=True)
-    ((number,),) = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'offers'")
+    ((corpus_id,),) = stage.run(stage.owner, "SELECT id FROM textsim.corpus WHERE name = 'offers'")
     for call in (
         "textsim.lock_corpus('offers')",
         "textsim.lock_corpus('facts', 'anna')",
         "textsim.twins_of('offers', ARRAY['a'], ARRAY['b'])",
-        f"textsim._lock_unique({number}, true)",
-        f"textsim._lock_buckets({number}, '{{1,2,3}}', NULL)",
+        f"textsim._lock_unique({corpus_id}, true)",
+        f"textsim._lock_buckets({corpus_id}, '{{1,2,3}}', NULL)",
     ):
         with pytest.raises(pg.InsufficientPrivilege, match='may not write to corpus "'):
             stage.run(stage.reader, f"SELECT {call}")

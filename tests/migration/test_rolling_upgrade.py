@@ -136,7 +136,7 @@ def test_no_request_fails_while_processes_are_replaced(
             for name in ("news", "unique"):
                 assert db.corpus(name).check() == []
                 assert db.corpus(name).status().pending == 0
-                assert db.corpus(name).failures() == []
+                assert db.corpus(name).pending() == []
             served = connection.execute("SELECT sum(count) FROM request").fetchone()
             assert served is not None
             assert len(db.corpus("unique")) >= served[0] >= 10

@@ -9,10 +9,10 @@ import psycopg
 import pytest
 from psycopg import errors as pg, sql
 
-import textsim_db as ts
 from tests.support.roles import FOX, Stage, as_role, new_stage, truncate_name
 from tests.support.sampling import sample
 from tests.support.servers import Server
+from textsim_db.errors import SchemaError
 from textsim_db.settings.named_values import ModeName
 
 HOSTILE = [
@@ -190,5 +190,5 @@ def test_tables_of_hostile_names_are_indexed(server: Server, name: str, mode: Mo
         for role in (stage.writer, other):
             revoke = "SELECT textsim.revoke_all(quote_ident(%s)::regrole)"
             stage.run(stage.owner, revoke, values=[role])
-        with pytest.raises(ts.SchemaError, match="no right to use the schema textsim"):
+        with pytest.raises(SchemaError, match="no right to use the schema textsim"):
             stage.connect(stage.writer)

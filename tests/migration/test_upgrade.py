@@ -24,6 +24,8 @@ from tests.support.servers import Server
 from tests.support.steps import later_step
 from tests.support.tracked import Groups, compare, expected_ids, ids_of
 from textsim_db.db import schema
+from textsim_db.errors import RecipeError
+from textsim_db.settings.named_values import Linkage
 from textsim_db.text.tokens import normal_form
 
 
@@ -137,7 +139,7 @@ def test_guards_of_a_release_are_computed_anew(server: Server, release: Release)
             connection.execute(duplicates, ["facts"])
         assert refused.value.diag.message_hint == "Run: textsim rebuild facts"
         with ts.connect(url) as db:
-            with pytest.raises(ts.RecipeError, match=f"{message}.*textsim rebuild facts"):
+            with pytest.raises(RecipeError, match=f"{message}.*textsim rebuild facts"):
                 db.corpus("facts")
             assert connection.execute(duplicates, ["own"]).fetchall() == [("b",)]
             db.corpus("facts", to_rebuild=True).rebuild()
@@ -193,7 +195,7 @@ def test_clusters_of_another_linkage_keep_their_ids(server: Server, release: Rel
         f"{place:03}": " ".join(f"w{place * 7 % 150 + offset}" for offset in range(12))
         for place in range(100)
     }
-    tracked = [(linkage, mode) for linkage in ts.Linkage for mode in ("queue", "inline")]
+    tracked = [(linkage, mode) for linkage in Linkage for mode in ("queue", "inline")]
     with server.database(UTF8) as url, psycopg.connect(url, autocommit=True) as connection:
         release.call("textsim_db", "install", url)
         before: dict[str, list[tuple[str, int, str]]] = {}

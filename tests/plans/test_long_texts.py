@@ -139,7 +139,6 @@ def test_no_statement_compares_all_elements_of_two_arrays(
             assert plans.check("SELECT key FROM textsim.matches('c', %s)", near) == "a"
             assert plans.check("SELECT key FROM textsim.candidates('c', %s)", near) == "a"
             assert plans.check("SELECT key FROM textsim.passages('c', %s)", near) == "a"
-            plans.check("SELECT key FROM textsim.passages_of('c', 'a')")
             plans.check("SELECT key FROM textsim.neighbours('c', 'a')")
             plans.check("CALL textsim.index_pending('c')")
         assert plans.check("SELECT textsim.add('c', 'a', %s)", near) is True

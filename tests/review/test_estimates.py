@@ -93,9 +93,12 @@ def simulated(
     ("turn", "steepness"), sample([(0.6, 30), (0.5, 60), (0.7, 60)], 3, "more")
 )
 def test_fifty_judgements_show_the_best(rng: random.Random, turn: float, steepness: float) -> None:
-    outcomes = [judge(*simulated(rng, turn, steepness)) for _ in range(RUNS)]
-    # Chance may spoil some of the runs.
-    assert all(sum(column) >= RUNS - 3 for column in zip(*outcomes, strict=True))
+    near, covered = zip(
+        *(judge(*simulated(rng, turn, steepness)) for _ in range(RUNS)), strict=True
+    )
+    assert sum(near) >= RUNS - 3
+    # An interval misses the truth in one of twenty runs: more than four of ten in one test of 16,000.
+    assert sum(covered) >= RUNS - 4
 
 
 def test_the_next_judgement_lowers_the_variance_most(rng: random.Random) -> None:

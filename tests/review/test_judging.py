@@ -17,6 +17,7 @@ from tests.review.conftest import Open
 from tests.support.review import seen_of
 from tests.support.roles import Stage, new_stage
 from tests.support.servers import Server
+from textsim_db.errors import InputError
 from textsim_db.files.judgement_files import read_judgements
 from textsim_db.results import Judgement
 from textsim_db.review.report_documents import JudgementFile
@@ -130,7 +131,7 @@ GIVEN = [("a", "b", "same", 'a, "note"\nof two lines'), ("a", "c", "different", 
 
 
 def test_exported_judgements_are_imported_again(corpus: ts.Corpus, open_review: Open) -> None:
-    corpus.judge_many(GIVEN)
+    corpus._judge_many(GIVEN)
     before = list(corpus.judgements())
     client = open_review(corpus)
     assert "2 judgements" in client.get("/judgements").text
@@ -155,7 +156,7 @@ def test_no_exported_cell_is_formula(corpus: ts.Corpus, open_review: Open, tmp_p
     starts = ["=", "+", "-", "@", "\t", "\r", "＝", "'=", "'", "''-", ""]
     cells = [f"{start}{text}" for start in starts for text in ("1", "HYPERLINK(0);=1")]
     given = [(a, "'", "same", f"{a} note") for a in cells if a != "'"]
-    corpus.judge_many(given)
+    corpus._judge_many(given)
     exported = open_review(corpus).get("/judgements.csv").content
     (tmp_path / "judgements.csv").write_bytes(exported)
     rows = list(csv.reader(io.StringIO(exported.decode(), newline="")))
@@ -204,14 +205,16 @@ def test_a_file_of_judgements_refuses_what_a_corpus_refuses(tmp_path: Path) -> N
     assert [(j.a, j.b, j.verdict) for j in one.read().values()] == [("a", "b", "different")]
     rest = (None, None, None)
     with pytest.raises(ts.JudgementExists, match="judgement 2"):
-        one.judge_many([("x", "y", "same", *rest), ("a", "b", "same", *rest)])
-    assert one.judge_many([("x", "y", "same", *rest), ("a", "b", "same", *rest)], replace=True) == 2
+        one._judge_many([("x", "y", "same", *rest), ("a", "b", "same", *rest)])
+    assert (
+        one._judge_many([("x", "y", "same", *rest), ("a", "b", "same", *rest)], replace=True) == 2
+    )
     assert one.unjudge("y", "x")
     assert not one.unjudge("y", "x")
     (line,) = path.read_text().splitlines()
     assert json.loads(line).keys() == set(Judgement._fields)
     path.write_text("[]")
-    with pytest.raises(ts.InputError, match="line 1 is no judgement"):
+    with pytest.raises(InputError, match="line 1 is no judgement"):
         one.read()
 
 

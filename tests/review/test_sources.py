@@ -17,6 +17,7 @@ from tests.review.conftest import Open
 from tests.support.commands import NEWS, Textsim
 from tests.support.review import seen_of, serving, words_of
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
+from textsim_db.errors import InputError
 from textsim_db.files.file_kinds import FileFormat, Quote
 from textsim_db.files.record_files import RecordColumns
 from textsim_db.files.several_files import RecordFiles
@@ -205,13 +206,13 @@ def test_other_reports_are_refused(finished: tuple[str, list[str]], tmp_path: Pa
         other.write_text(contents)
         with (
             RecordFiles([str(other)], RecordColumns("text")) as file,
-            pytest.raises(ts.InputError, match="is no report of"),
+            pytest.raises(InputError, match="is no report of"),
         ):
             ReportDocuments(report, file, str(tmp_path / "judged.jsonl"))
     other.write_text("{}")
     with (
         RecordFiles([str(other)], RecordColumns("text")) as file,
-        pytest.raises(ts.InputError, match="line 1 is no cluster"),
+        pytest.raises(InputError, match="line 1 is no cluster"),
     ):
         ReportDocuments(str(other), file, str(tmp_path / "judged.jsonl"))
 

@@ -29,8 +29,8 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.connections import Connection, tables_of
 from tests.support.embedded import arguments_of, served, start_worker
-from tests.support.tracked import compare, compare_with_networkx
-from tests.support.tracked_writer import CORPORA, RandomWriter
+from tests.support.tracked import CORPORA, RandomWriter, compare, compare_with_networkx
+from textsim_db.errors import CorpusBusy, CorpusChanged
 from textsim_db.settings.named_values import Mode, ModeName
 
 BETWEEN_COMPARISONS = 1000
@@ -44,7 +44,7 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND query LIKE '%update_clusters%' AND query NOT LIKE '%terminate%'
 """
 GONE = (pg.UndefinedTable, pg.UndefinedFunction)
-REBUILT = (ts.CorpusChanged, pg.ObjectNotInPrerequisiteState, *GONE)
+REBUILT = (CorpusChanged, pg.ObjectNotInPrerequisiteState, *GONE)
 """Errors of a writer that began before the end of a rebuild."""
 LIVES = list(itertools.product(CORPORA, Mode))
 
@@ -133,7 +133,7 @@ class Life:
         writer.change()
 
     def _rebuild(self, connection: Connection, rng: random.Random) -> None:
-        with suppress(ts.CorpusBusy, ts.CorpusChanged):
+        with suppress(CorpusBusy, CorpusChanged):
             self._corpus.rebuild(seed=rng.randrange(2**31))
 
     def _kill_worker(self, connection: Connection, rng: random.Random) -> None:

@@ -22,6 +22,7 @@ from tests.support.connections import Connection
 from tests.support.sources import stored_forms
 from tests.support.unique_writers import NUMBER, SETTINGS, Client, faults_of, prepare
 from tests.support.workers import running_worker
+from textsim_db.errors import CorpusBusy
 
 SECONDS = float(os.environ.get("TEXTSIM_TEST_SECONDS", "1"))
 CLIENTS = 16
@@ -59,5 +60,5 @@ def test_sixteen_clients_at_random_leave_no_twins(
 
 
 def rebuild_meanwhile(db: ts.Database, seed: int) -> None:
-    with suppress(ts.CorpusBusy):
+    with suppress(CorpusBusy):
         db.corpus("c").rebuild(seed=seed)

@@ -29,6 +29,7 @@ from tests.support.spark_stages import find, results
 from textsim_db.cluster import split_large_buckets
 from textsim_db.errors import ConfigurationError
 from textsim_db.read import bucket_pairs
+from textsim_db.settings.named_values import Linkage
 from textsim_db.spark import pair_frames, stage_3_results, write
 
 pytestmark = pytest.mark.more
@@ -73,7 +74,7 @@ def test_results_agree(spark: Any, db: ts.Database, documents: Documents, settin
     for count in (1, 7):  # the results do not depend on partitions
         df = frame(spark, documents, count)
         assert rows(pair_frames.find_candidates(df, partitions=count, **settings).pairs()) == pairs
-    for linkage in ts.Linkage:
+    for linkage in Linkage:
         assert rows(found.clusters(linkage)) == sorted(corpus.clusters(linkage=linkage))
         assert rows(found.duplicates(linkage)) == sorted(corpus.duplicates(linkage=linkage))
 
@@ -97,7 +98,7 @@ def test_siblings_are_pairs_and_in_no_cluster(
 
     pairs = found(stage_3_results.pairs)
     assert pairs == sorted(corpus.pairs())
-    for linkage in ts.Linkage:
+    for linkage in Linkage:
         clusters = found(stage_3_results.clusters, linkage=linkage)
         # Of large buckets not every link is verified, so the weakest may be another.
         expected = [(c.keys, c.kept) for c in corpus.clusters(linkage=linkage)]

@@ -19,6 +19,7 @@ from textsim_db.cluster import split_large_buckets
 from textsim_db.compare import packed_pairs
 from textsim_db.results import AddReport
 from textsim_db.settings.corpus_settings import CorpusSettings
+from textsim_db.settings.named_values import Linkage
 from textsim_db.spark import find_candidates, read, stage_2_edges, stage_3_results, write
 
 pytestmark = pytest.mark.more
@@ -51,7 +52,7 @@ def test_large_buckets_and_copies_stay_in_their_scope(
     else:
         assert set(expected).issuperset(pairs)
         assert len(pairs) > 0.95 * len(expected)
-    of_stage, single = stage_3_results.clusters, ts.Linkage.SINGLE
+    of_stage, single = stage_3_results.clusters, Linkage.SINGLE
     clusters = results(of_stage, documents, candidates, config, linkage=single)
     in_clusters = {key for keys, _, _ in clusters for key in keys}
     assert in_clusters == {key for a, b, _ in pairs for key in (a, b)}

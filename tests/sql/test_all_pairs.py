@@ -37,6 +37,24 @@ def pairs_of_sql(
     )
 
 
+@pytest.mark.parametrize("recall", sample([0.95, 1], 2))
+def test_filled_in_templates_give_the_results_of_python(
+    db: ts.Database, connection: Connection, rng: random.Random, recall: float
+) -> None:
+    """The documents share most of their shingles, and one pair in nine matches."""
+    corpus = db.create_corpus("c", recall=recall)
+    text = "{} on {} was reported and the user was told that the next free colleague takes it"
+    tickets = [(f"{i}", text.format(rng.randrange(99), rng.randrange(9))) for i in range(300)]
+    corpus.add_many(tickets[:200])
+    for ticket in tickets[200:]:  # their words have no ids
+        connection.execute("SELECT textsim.add('c', %s, %s)", ticket)
+    expected = sorted(tuple(pair) for pair in corpus.pairs())
+    assert pairs_of_sql(connection, "c", 0.8) == expected
+    assert len(expected) > 3000
+    removed = connection.execute("SELECT * FROM textsim.duplicates('c')").fetchall()
+    assert sorted(removed) == sorted(tuple(each) for each in corpus.duplicates())
+
+
 @pytest.mark.more
 def test_long_documents_are_compared_without_tsvectors(
     db: ts.Database, connection: Connection, rng: random.Random

@@ -54,29 +54,6 @@ def test_documents_with_equal_buckets_are_written_replaced_and_removed(
     assert corpus.check() == []
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "changed"),
-    [
-        ([], [], []),
-        ([], [1, 2], [1, 2]),
-        ([1, 2], [], [1, 2]),
-        ([1, 2, 3], [3, 1, 2], []),
-        ([1, 2, 3], [1, 5, 3], [2, 5]),
-        ([7, 7, 3], [7, 3, 4], [7, 4]),
-        ([7, 3, 4], [7, 7, 3], [7, 4]),
-        ([7, 7, 3], [7, 3, 7], []),
-        ([7, 7], [7, 7, 7], [7]),
-        ([-(2**31), 2**31 - 1], [2**31 - 1, 0], [-(2**31), 0]),
-    ],
-)
-def test_buckets_whose_count_changes_are_listed_once(
-    shared_connection: Connection, old: list[int], new: list[int], changed: list[int]
-) -> None:
-    """A bucket changes if the old and the new buckets contain it a different number of times."""
-    query = "SELECT textsim._changed_buckets(%s::integer[], %s::integer[])"
-    assert sorted(value(shared_connection, query, [old, new])) == sorted(changed)
-
-
 def ids(connection: Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT key, id FROM textsim.document_1").fetchall())
 

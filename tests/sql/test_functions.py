@@ -14,11 +14,11 @@ from tests.support.catalog import check_settings
 from tests.support.connections import Connection
 
 PUBLIC = {
-    "immutable strict": ("join_key key_part levenshtein measure normal_form shingles"),
+    "immutable strict": ("join_key key_part levenshtein measure normal_form"),
     "stable": (
         "candidates cluster_events "
         "contradictions differs distinct_of jaccard judgements matches "
-        "members nearest neighbours passages passages_of quote regions rejected"
+        "members nearest neighbours passages quote regions rejected"
     ),
     "volatile": (
         "add add_unique attach clusters create_corpus detach drop_corpus "
@@ -41,7 +41,6 @@ DEFINERS = {
 }
 COMMITTING = {
     "_check_no_transaction",
-    "_give_word_ids",
     "_index_keys",
     "expire",
     "index_pending",
@@ -134,8 +133,8 @@ def two_corpora(shared_db: ts.Database) -> Iterator[None]:
     ("call", "message"),
     [
         ("textsim.matches('none', 'a')", 'corpus "none" does not exist'),
-        ("textsim.shingles('a', 'line', 1)", 'unit is "line"; expected "word" or "char"'),
-        ("textsim.shingles('a', 'word', 0)", "shingle length is 0; expected 1 to 1000"),
+        ("textsim.measure('dice', 'a', 'b', 'line')", 'unit is "line"; expected "word" or "char"'),
+        ("textsim.measure('dice', 'a', 'b', 'word', 0)", "shingle length is 0; expected 1 to 1000"),
         ("textsim.matches('c', 'a', 1.5)", "threshold is 1.5; expected above 0, at most 1"),
         ("textsim.pairs('c', 0)", "threshold is 0; expected above 0, at most 1"),
         ("textsim.clusters('c', 0)", "threshold is 0; expected above 0, at most 1"),

@@ -13,6 +13,7 @@ import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.judgements import random_pairs
 from textsim_db.results import Cluster
+from textsim_db.settings.named_values import Linkage
 
 Row = tuple[str, int, str | None, float]
 
@@ -45,7 +46,7 @@ def test_clusters_of_random_pairs_equal_those_of_python(
             )
             with connection.cursor() as cursor:
                 cursor.executemany("INSERT INTO given (a, b, s) VALUES (%s, %s, %s)", pairs)
-            for linkage in ts.Linkage:
+            for linkage in Linkage:
                 expected = rows_of(ts.group_pairs(pairs, linkage))
                 assert group(connection, query, linkage) == expected, linkage
 

@@ -84,7 +84,7 @@ def test_changes_that_cannot_be_indexed_are_set_aside_with_their_error(
     connection.add_notice_handler(lambda notice: notices.append(str(notice.message_primary)))
     connection.execute("CALL textsim.index_pending('c')")
     assert notices == ["set aside, with the errors in textsim.pending: 3 documents"]
-    failures = {(failure.key or "")[:8]: failure.error for failure in db.corpus("c").failures()}
+    failures = {(failure.key or "")[:8]: failure.error for failure in db.corpus("c").pending()}
     assert failures["kkkkkkkk"] == "the key is 1001 bytes long; at most 1000 are possible"
     assert failures["k"] == "the corpus has this key from the table public.t"
     assert "has the same 64-bit hash as another word" in failures["collides"]
@@ -92,7 +92,7 @@ def test_changes_that_cannot_be_indexed_are_set_aside_with_their_error(
     connection.execute("DELETE FROM t WHERE id <> 'k'")
     connection.execute("DELETE FROM u")
     connection.execute("CALL textsim.index_pending('c')")
-    assert db.corpus("c").failures() == []
+    assert db.corpus("c").pending() == []
     assert count_documents(connection)[:2] == (2, 0)
 
 

@@ -173,7 +173,7 @@ def test_add_many_and_it_decide_as_brute_force(
         added = corpora[0].add_many([item for item in items if item[0] not in names])
         assert added.twins == [], f"--seed {seed}, list {number}"
         left_out += len(report.twins)
-    assert left_out > 10
+    assert left_out > 5
 
 
 FORMS = {

@@ -102,7 +102,10 @@ def test_a_document_locks_two_rows_less_than_it_has(shared_connection: Connectio
     """n - o + 1 locks, where o is the smallest number with o / n >= threshold."""
     for threshold in (0.05, 0.3, 0.55, 0.7, 0.8, 0.9, 1.0):
         rows = shared_connection.execute(
-            "SELECT n, textsim._count_locks(n, %s) FROM generate_series(0, 300) n", [threshold]
+            "SELECT n, cardinality(textsim._buckets_to_lock("
+            "    c, array(SELECT generate_series(1, n)), n, NULL)) FROM generate_series(0, 300) n, "
+            "jsonb_populate_record(NULL::textsim.corpus, jsonb_build_object('threshold', %s::float8)) c",
+            [threshold],
         ).fetchall()
         for n, locks in rows:
             overlap = next((o for o in range(1, n + 1) if o / n >= threshold), 1)

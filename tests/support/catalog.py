@@ -13,7 +13,7 @@ CORPUS_FUNCTION = re.compile(r"(?:textsim\.)?_(?:candidates|write|distinct)_\d+\
 """Matches the functions that are created for each corpus."""
 
 PLANNED_ONCE = re.compile(
-    r"(?:textsim\.)?(?:matches|nearest|candidates|_search|neighbours|signature|jaccard|add|twins_of|_mates(?:_\d+)?|_distinct_\d+|_changes_\d+|_smallest_values|_chosen_values"
+    r"(?:textsim\.)?(?:matches|nearest|candidates|_search|neighbours|signature|jaccard|add|twins_of|_mates(?:_\d+)?|_distinct_\d+|_changes_\d+|_smallest_values|_chosen_values|_shingle_set"
     r"|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_update_clusters"
     r"|_waiting)\("
 )
@@ -22,8 +22,8 @@ PLANNED_ONCE = re.compile(
 WITHOUT_SCANS = re.compile(
     r"(?:textsim\.)?(?:_(?:candidates|write|distinct)_\d+|_smallest_values|_normal_form_of(?:_\d+)?|_word_numbers(?:_\d+)?|_mates(?:_\d+)?"
     r"|_compares_all|_search|_store_form|_forget_failures|_remove_documents?|_delete_locked|_awaited_twins|_near_misses|_index_existing|_merges|_is_uncompared|_search_warnings|_unequal_keys|_claim|_ready_entries|_pending_batch|_lease_entries|_delete_entries|_expire"
-    r"|_logged_documents|_connected_keys|_update_clusters|_waiting|_replaced_ids"
-    r"|_change_passage_rows|_chosen_values|_count_documents_of|_find_passages|passages_of|passages|quote|regions)\("
+    r"|_logged_documents|_connected_keys|_update_clusters|_waiting"
+    r"|_change_passage_rows|_chosen_values|_count_documents_of|_passages_of_form|passages|quote|regions)\("
 )
 """Matches functions whose plans were made when the table was empty, and are used when it is full."""
 

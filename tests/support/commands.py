@@ -1,7 +1,8 @@
-"""The command line, in this process or in a separate one."""
+"""The command line, in this process or in a separate one, and a terminal for its messages."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ from termios import FIONREAD
 from typing import Any
 
 import psycopg
+import pytest
 from typer.testing import Result
 
 import textsim_db
@@ -81,3 +83,19 @@ def cut_connections(database_url: str, for_good: bool) -> None:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
+
+
+class Terminal(io.StringIO):
+    """Remembers what is written to it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def replace_standard_error(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Return a terminal of 120 columns that stands in for standard error."""
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    return terminal

@@ -45,8 +45,8 @@ def value(connection: Connection, query: LiteralString, parameters: Any = None) 
 
 def tables_of(connection: Connection, corpus: str) -> tuple[str, str]:
     """Return the names of a corpus's tables of documents and of band rows."""
-    number = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [corpus])
-    return f"textsim.document_{number}", f"textsim.band_{number}"
+    corpus_id = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [corpus])
+    return f"textsim.document_{corpus_id}", f"textsim.band_{corpus_id}"
 
 
 def count_deadlocks(connection: Connection) -> int:

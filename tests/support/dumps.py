@@ -97,7 +97,7 @@ def fill(stage: Stage) -> None:
     )
     with stage.connect(stage.writer) as db:
         db.worker().run(until_idle=True)
-        assert len(db.corpus("news").failures()) == 1
+        assert len(db.corpus("news").pending()) == 1
     stage.run(
         stage.writer,
         "UPDATE article SET body = body || ' changed' WHERE id < 4",
@@ -125,7 +125,7 @@ def answers(stage: Stage) -> list[object]:
                 [corpus.query(text, 0.4) for text in (FOX, *(text for _, text in TEXTS))],
                 sorted(corpus.pairs(0.4)),
                 corpus.status()[:4],
-                corpus.failures(),
+                corpus.pending(),
                 list(corpus.judgements()),
                 # After a restore check() reports each attached table until a worker compares it.
                 [problem for problem in corpus.check() if problem.kind != "attached table"],
@@ -170,7 +170,7 @@ def use_everything(stage: Stage) -> None:
     keep_out(stage)
     with stage.connect(stage.writer) as db:
         news = db.corpus("news")
-        news.failures(retry=True)
+        news.pending(retry=True)
         worker = db.worker(lease=1)
         # Changes that were leased at the time of the dump are claimed when the lease ends.
         for _ in range(3):
@@ -180,7 +180,7 @@ def use_everything(stage: Stage) -> None:
             stage.run(stage.writer, "SELECT pg_sleep(1)")
         assert worker.unusable == {}
         assert news.status().pending == 0
-        assert len(news.failures()) == 1
+        assert len(news.pending()) == 1
         assert [d for d in news.drift() if len(d.key) < 1000] == []
         assert news.check() == []
     with stage.connect(stage.owner) as db:

@@ -20,8 +20,8 @@ def create(db: ts.Database, name: str = "c", **settings: Any) -> ts.Corpus:
 
 
 def table_of(connection: Connection, corpus: ts.Corpus) -> str:
-    number = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [corpus.name])
-    return f"textsim.document_{number}"
+    corpus_id = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [corpus.name])
+    return f"textsim.document_{corpus_id}"
 
 
 def expire(connection: Connection, corpus: ts.Corpus, *keys: str) -> None:

@@ -12,6 +12,7 @@ import psycopg
 import textsim_db as ts
 from tests.support.catalog import ARGUMENTS
 from tests.support.connections import Connection
+from textsim_db.settings.named_values import Linkage
 
 NAMES = {"matches": "query", "distinct_of": "distinct"}
 """Methods that have another name than the function."""
@@ -65,7 +66,7 @@ def draws(corpus: ts.Corpus, texts: Mapping[str, str], rng: random.Random) -> di
         "max_documents": rng.choice([2, None]),
         "min_words": rng.choice([corpus.config.passages, 50, None]),
         "k": rng.choice([1, 20]),
-        "linkage": rng.choice([*ts.Linkage]),
+        "linkage": rng.choice([*Linkage]),
         "judgements": rng.random() < 0.5,
         "scope": rng.choice(["x", "y", "none"]) if corpus.config.scoped else None,
         "language": rng.choice([None] * 9 + ["en"]),

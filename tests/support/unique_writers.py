@@ -14,6 +14,7 @@ from psycopg import errors
 import textsim_db as ts
 from tests.support.connections import Connection
 from tests.support.reference import jaccard, shingles
+from textsim_db.errors import CorpusChanged
 from textsim_db.settings.named_values import GuardRules
 from textsim_db.text.guard_lines import elements_apart
 
@@ -30,7 +31,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 """Enough bands to miss no pair."""
 PASSING = (
-    *(ts.CorpusChanged, errors.ObjectNotInPrerequisiteState),
+    *(CorpusChanged, errors.ObjectNotInPrerequisiteState),
     *(errors.UndefinedTable, errors.UndefinedFunction),
     errors.SerializationFailure,
 )

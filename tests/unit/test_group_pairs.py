@@ -15,14 +15,16 @@ from tests.support.judgements import expected_clusters_of_pairs, random_pairs
 from textsim_db.cluster import pair_groups
 from textsim_db.cluster.linkages import complete
 from textsim_db.cluster.spanning_forest import Links
+from textsim_db.errors import InputError
 from textsim_db.results import Cluster
+from textsim_db.settings.named_values import Linkage
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("linkage", ts.Linkage)
+@pytest.mark.parametrize("linkage", Linkage)
 @pytest.mark.parametrize("kind", [str, int])
 def test_clusters_of_random_pairs_equal_brute_force(
-    rng: random.Random, linkage: ts.Linkage, kind: Callable[[int], Any]
+    rng: random.Random, linkage: Linkage, kind: Callable[[int], Any]
 ) -> None:
     for _ in range(40):
         pairs = [(kind(a), kind(b), s) for a, b, s in random_pairs(rng)]
@@ -43,7 +45,7 @@ def test_equal_documents_need_not_be_a_pair() -> None:
 
 def test_the_higher_similarity_of_a_repeated_pair_counts() -> None:
     pairs = [("a", "b", 0.5), ("b", "a", 0.9), ("a", "b", 0.7)]
-    for linkage in ts.Linkage:
+    for linkage in Linkage:
         (cluster,) = ts.group_pairs(iter(pairs), linkage)
         assert cluster[:2] == (("a", "b"), 0.9)
         assert ts.group_pairs(iter([]), linkage) == []
@@ -74,12 +76,12 @@ BAD: list[tuple[Any, str]] = [
 
 def test_a_bad_pair_is_named_with_its_place() -> None:
     for pair, message in BAD:
-        with pytest.raises(ts.InputError, match=message):
+        with pytest.raises(InputError, match=message):
             ts.group_pairs([("x", "y"), pair])
 
 
 def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(ts.InputError, match="pair 2 has a key not in order: 'c'"):
+    with pytest.raises(InputError, match="pair 2 has a key not in order: 'c'"):
         ts.group_pairs([("a", "b"), ("b", "c")], order=["b", "a"])
     with pytest.raises(ts.ConfigurationError, match="linkage is 'average'"):
         ts.group_pairs([], "average")  # type: ignore[arg-type]

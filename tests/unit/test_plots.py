@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.support.sampling import sample
-from textsim_db.results import Frequency, Growth, RecallReport, Statistics
+from textsim_db.results import RecallReport, Statistics
+from textsim_db.results.reports import Frequency, Growth
 from textsim_db.settings.choose_bands import Bands
 from textsim_db.sketch import recall_plots
 

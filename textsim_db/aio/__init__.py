@@ -7,7 +7,7 @@
             print(pair)
 
 The methods are those of textsim_db.Database and textsim_db.Corpus, and run in a bounded pool of threads.
-Coroutines and results come out; no method is written twice.
+Coroutines and results come out; no method is written twice. The package never writes SQL.
 """
 
 from textsim_db.aio.async_database import Corpus, Database, Worker, connect

@@ -185,64 +185,79 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_GROUPS: dict[str, dict[str, Callable[..., None] | Operation]] = {
-    "Without a corpus": {
+_GROUPS: dict[str, dict[str, Callable[..., None] | Operation | typer.Typer]] = {
+    "Begin with": {
         "dedupe": dedupe.dedupe,
-        "compare": text_commands.compare,
-        "identify": text_commands.identify,
-        "demo": demo.demo,
-    },
-    "Documents of a corpus": {
         "index": document_commands.index,
-        "keys": document_commands.KEYS,
-        "remove": document_commands.remove,
-        "reject": document_commands.REJECT,
-        "rejected": document_commands.REJECTED,
-        "expire": document_commands.EXPIRE,
-        "forget": document_commands.FORGET,
         "query": search_commands.QUERY,
         "neighbours": search_commands.NEIGHBOURS,
         "pairs": search_commands.PAIRS,
         "clusters": search_commands.CLUSTERS,
-        "passages": passage_commands.PASSAGES,
-        "regions": passage_commands.REGIONS,
+        "attach": source_commands.ATTACH,
+        "worker": service_commands.worker,
+        "status": status_commands.status,
+        "rebuild": corpora.rebuild,
+    },
+    "Add": {
+        "remove": document_commands.remove,
+        "reject": document_commands.REJECT,
+        "rejected": document_commands.REJECTED,
+        "corpus": corpora.app,
+    },
+    "Search": {
         "quote": passage_commands.QUOTE,
         "quotations": passage_commands.quotations,
+        "passages": passage_commands.PASSAGES,
+        "regions": passage_commands.REGIONS,
         "contamination": passage_commands.contamination,
-        "judge": judgement_commands.JUDGE,
-        "doubtful": judgement_commands.DOUBTFUL,
-        "review": judgement_commands.review,
         "mcp": service_commands.mcp,
+    },
+    "Group": {
         "track": search_commands.TRACK,
         "members": search_commands.MEMBERS,
         "untrack": search_commands.UNTRACK,
     },
-    "Tables that stay indexed": {
-        "attach": source_commands.ATTACH,
-        "worker": service_commands.worker,
-        "status": status_commands.status,
-        "pending": status_commands.pending,
-        "reconcile": source_commands.RECONCILE,
-        "detach": source_commands.DETACH,
+    "Judge": {
+        "judge": judgement_commands.JUDGE,
+        "doubtful": judgement_commands.DOUBTFUL,
+        "review": judgement_commands.review,
+        "compare": text_commands.compare,
+        "judgements": judgement_commands.app,
+    },
+    "Attach": {
         "merge": source_commands.MERGE,
         "unmerge": source_commands.UNMERGE,
+        "detach": source_commands.DETACH,
+        "reconcile": source_commands.RECONCILE,
+        "pending": status_commands.pending,
     },
-    "Settings and quality of a corpus": {
+    "Keep": {
+        "expire": document_commands.EXPIRE,
+        "forget": document_commands.FORGET,
+        "check": databases.check,
         "plan": plan.plan,
-        "rebuild": corpora.rebuild,
+    },
+    "Look inside": {
+        "keys": document_commands.KEYS,
         "stats": statistics_commands.stats,
         "boilerplate": statistics_commands.BOILERPLATE,
-        "check": databases.check,
+        "identify": text_commands.identify,
     },
-    "The installation": {"doctor": doctor.doctor, "warm": warm.warm},
+    "Install": {
+        "demo": demo.demo,
+        "doctor": doctor.doctor,
+        "warm": warm.warm,
+        "db": databases.app,
+    },
 }
+"""The commands in the groups of the methods (CORPUS in scripts/python_reference), ten to begin with."""
 for _group, _commands in _GROUPS.items():
     for _name, _command in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, rich_help_panel=_group)
+            continue
         _function = operation_command(_command) if isinstance(_command, Operation) else _command
         app.command(_name, rich_help_panel=_group)(_function)
-app.add_typer(judgement_commands.app, name="judgements", rich_help_panel="Documents of a corpus")
-app.add_typer(corpora.app, name="corpus", rich_help_panel="Settings and quality of a corpus")
-app.add_typer(databases.app, name="db", rich_help_panel="The installation")
 
 
 _WITHOUT_JSON = {"dedupe", "demo", "mcp", "review"}

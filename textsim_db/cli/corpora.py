@@ -1,4 +1,4 @@
-"""textsim corpus create, list, show and drop, and rebuild."""
+"""textsim corpus create, list and drop, and rebuild."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from textsim_db.settings.corpus_settings import CHANGEABLE, SETTINGS
 if TYPE_CHECKING:
     from textsim_db.corpus import Corpus
 
-app = typer.Typer(no_args_is_help=True, help="Create, list, show and drop corpora.")
+app = typer.Typer(no_args_is_help=True, help="Create, list and drop corpora.")
 
 _SHOWN_STOP_WORDS = 10
 _OF_BANDS = {"num_hashes", "bands", "rows", "seed"}
@@ -77,36 +77,43 @@ def create(
 
 
 @app.command("list")
-def list_(*, form: Format = Format.TABLE, database_url: str | None = None) -> None:
-    """List the corpora, with their documents, shingles and thresholds.
+def list_(
+    corpus: str | None = None,
+    /,
+    *,
+    form: Format = Format.TABLE,
+    database_url: str | None = None,
+) -> None:
+    """List the corpora, or all settings of one.
 
-    Example: `textsim corpus list --format csv`
+    Of one corpus it also prints the probability that a similar document is found.
+
+    Args:
+        corpus: Name of the corpus. Default: every corpus, with its documents, shingle and threshold.
+
+    Examples:
+    - `textsim corpus list --format csv`
+    - `textsim corpus list news`
+
     """
     rows = []
     damaged: list[str] = []
     with connect(database_url) as db:
-        for corpus, documents in each_corpus(db, None, len, damaged):
-            config = corpus.config
-            rows.append((corpus.name, documents, str(config.shingle), Setting(config.threshold)))
+        if corpus is not None:
+            opened = db.corpus(corpus, on_server=True)
+            if form is Format.TABLE:
+                _show(opened)
+            else:
+                row = _object(opened)
+                write(tuple(row), [tuple(row.values())], form)
+            return
+        for each, documents in each_corpus(db, None, len, damaged):
+            config = each.config
+            rows.append((each.name, documents, str(config.shingle), Setting(config.threshold)))
     if not write(("corpus", "documents", "shingle", "threshold"), rows, form) and not damaged:
         print_message("no corpus; create one with: textsim corpus create NAME")
     if damaged:
         raise typer.Exit(1)
-
-
-@app.command()
-def show(corpus: str, /, *, form: Format = Format.TABLE, database_url: str | None = None) -> None:
-    """Show the settings of a corpus, and the probability that a similar document is found.
-
-    Example: `textsim corpus show news`
-    """
-    with connect(database_url) as db:
-        opened = db.corpus(corpus, on_server=True)
-        if form is Format.TABLE:
-            _show(opened)
-        else:
-            row = _object(opened)
-            write(tuple(row), [tuple(row.values())], form)
 
 
 @app.command()

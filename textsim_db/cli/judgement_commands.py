@@ -131,7 +131,7 @@ def import_(
 
     read = read_judgements(path, form_of_files)
     with connect(database_url) as db:
-        new = db.corpus(corpus, on_server=True).judge_many(
+        new = db.corpus(corpus, on_server=True)._judge_many(
             (judgement[:7] for judgement in read), replace, place_of=lambda i: read[i].place
         )
     kind_of_new = "new or replaced" if replace else "new"
@@ -226,7 +226,7 @@ def review(
         judgements (PATH): With --report: the file of judgements, JSON lines. Default: the name of the
             report with .judgements.jsonl in the place of .jsonl.
         threshold: Least similarity of a result: above 0, at most 1. Default: the corpus's threshold.
-            Below it some similar documents are missed: textsim corpus show prints the share.
+            Below it some similar documents are missed: textsim corpus list NAME prints the share.
         doubtful: Begin with the matches below unique_from that nobody has judged.
         port: Listen on this port; 0 is any free port.
         no_browser: Do not open a browser; open the address yourself.

@@ -42,7 +42,7 @@ JACCARD_NAME = "jaccard"
 _MOST_READ_FOR_SCOPES = 1_000_000
 """The scopes of a larger corpus are not read to explain an empty result: that takes seconds."""
 _TEXT = 'The text to look for; "-" is standard input. Or use --file.'
-_FUNCTIONS = {"progress", "place_of", "rank"}
+_FUNCTIONS = {"progress", "rank"}
 """Arguments that are functions."""
 _FILE = inspect.Parameter(
     "file", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="str | None"

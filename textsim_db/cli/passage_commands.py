@@ -29,7 +29,8 @@ from textsim_db.text.storable import to_bytes
 
 if TYPE_CHECKING:
     from textsim_db.files.read_documents import Document
-    from textsim_db.results import CommonRun, Contamination, Passage, Quotation
+    from textsim_db.results import Contamination, Passage, Quotation
+    from textsim_db.results.rows import CommonRun
 
 
 _SHOWN_AROUND = 30
@@ -89,7 +90,7 @@ PASSAGES = Operation(
 
 REGIONS = Operation(
     "regions",
-    """List the parts of documents that a text has in changed words, the longest first.
+    """List the regions of documents that a text has in changed words, the longest first.
 
     The corpus must have passages. A region has one or more runs of words that the text shares with the
     document, and no gap between them has more than --gap words. The share is that of the equal words.
@@ -248,7 +249,7 @@ def _differences_as(quotation: Quotation, form: Format) -> list[dict[str, Any]] 
 
 
 def _marked(text: str, start: int, end: int) -> str:
-    """Return a part of a text in brackets, between the words around it, on one line."""
+    """Return a run of a text in brackets, between the words around it, on one line."""
     before, run, after = text[:start], text[start:end], text[end:]
     if len(before) > _SHOWN_AROUND:
         before = before[start_of_end(before, _SHOWN_AROUND) :]

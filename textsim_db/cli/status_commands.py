@@ -144,10 +144,10 @@ def pending(
     errors: list[Error] = []
     damaged: list[str] = []
     with connect(database_url) as db:
-        for opened, failures in each_corpus(db, corpus, lambda each: each.failures(), damaged):
+        for opened, failures in each_corpus(db, corpus, lambda each: each.pending(), damaged):
             errors += [Error(opened.name, *failure) for failure in failures]
             if retry:
-                opened.failures(retry=True)
+                opened.pending(retry=True)
     write(Error._fields, errors, form)
     if retry:
         print_message(f"{count(len(errors), 'document')} will be tried again")
@@ -242,7 +242,7 @@ def _samples(db: Database, corpus: str | None, watch: float | None) -> Iterator[
 
 
 def _state(corpus: Corpus) -> State:
-    failures = corpus.failures(_SHOWN_ERRORS)
+    failures = corpus.pending(_SHOWN_ERRORS)
     return State(corpus.name, corpus.status(), failures)
 
 

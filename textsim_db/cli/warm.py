@@ -183,7 +183,7 @@ def _use_all(db: Database, settings: CorpusSettings) -> None:
         for linkage in Linkage:
             list(corpus.clusters(linkage=linkage))
         list(corpus.duplicates())
-        corpus.plan()
+        corpus.measure_recall()
         corpus.statistics()
         corpus.check()
         corpus.rebuild(seed=2)

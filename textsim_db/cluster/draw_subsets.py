@@ -16,7 +16,7 @@ from textsim_db.cluster.join import Join
 from textsim_db.cluster.spanning_forest import Forest, Ids
 from textsim_db.errors import ConfigurationError
 from textsim_db.results import Split
-from textsim_db.results.rows import Key
+from textsim_db.results.rows import AnyKey
 from textsim_db.settings.check_values import as_float, check_count, is_number
 
 log = logging.getLogger(__name__)
@@ -50,12 +50,12 @@ def check_shares(shares: Mapping[str, float], random_seed: int) -> dict[str, flo
 
 def draw_subsets(
     join: Join,
-    keys: Sequence[Key],
+    keys: Sequence[AnyKey],
     strata: Sequence[Hashable],
     shares: Mapping[str, float],
     random_seed: int,
     ids: Ids | None = None,
-) -> Split[Key]:
+) -> Split[AnyKey]:
     """Split documents by the connected components of the join's pairs, and log shares that are missed.
 
     keys: the keys of all documents; the result depends on their order.
@@ -81,7 +81,7 @@ def draw_subsets(
     for place, label in enumerate(forest.labels(ids).tolist()):
         clusters.setdefault(label, []).append(place)
     subset_of = _draw([*clusters.values()], strata, shares, random_seed)
-    members: list[list[Key]] = [[] for _ in shares]
+    members: list[list[AnyKey]] = [[] for _ in shares]
     for key, subset in zip(keys, subset_of, strict=True):
         members[subset].append(key)
     subsets = dict(zip(shares, map(tuple, members), strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from textsim_db.cluster.spanning_forest import Forest, Ids, Links, join, joined_
 from textsim_db.compare.packed_pairs import is_among, pack
 from textsim_db.compare.pair_values import take
 from textsim_db.results import Cluster
+from textsim_db.results.rows import AnyKey
 from textsim_db.settings.named_values import Linkage
 from textsim_db.sketch.ragged import Ragged
 
@@ -114,8 +115,6 @@ MOST_RANKED = 10_000
 Ranked = Callable[[Ids], Ids]
 """Sorts documents by rank, the document to keep first."""
 
-Key = TypeVar("Key", str, int)
-
 
 class Group(NamedTuple):
     ids: Ids
@@ -124,7 +123,7 @@ class Group(NamedTuple):
     kept: int | None = None
     """With linkage "kept", the document that is kept."""
 
-    def with_keys(self, key_of: Callable[[int], Key]) -> Cluster[Key]:
+    def with_keys(self, key_of: Callable[[int], AnyKey]) -> Cluster[AnyKey]:
         keys = tuple(sorted(map(key_of, self.ids.tolist())))
         return Cluster(keys, self.weakest, None if self.kept is None else key_of(self.kept))
 

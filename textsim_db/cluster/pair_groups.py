@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -23,18 +23,17 @@ from textsim_db.compare.packed_pairs import documents_of, is_among, left_of, pac
 from textsim_db.errors import InputError
 from textsim_db.results import Cluster
 from textsim_db.results.html import ResultList
+from textsim_db.results.rows import AnyKey
 from textsim_db.results.shown_values import shown
 from textsim_db.settings.check_values import is_number, several_items
 from textsim_db.settings.named_values import Linkage, LinkageName, check_linkage
 
-Key = TypeVar("Key", str, int)
-
 
 def group_pairs(
-    pairs: Iterable[tuple[Key, Key] | tuple[Key, Key, float]],
+    pairs: Iterable[tuple[AnyKey, AnyKey] | tuple[AnyKey, AnyKey, float]],
     linkage: LinkageName = "kept",
-    order: Iterable[Key] | None = None,
-) -> list[Cluster[Key]]:
+    order: Iterable[AnyKey] | None = None,
+) -> list[Cluster[AnyKey]]:
     """Return the clusters of any pairs, the largest first; each has two keys or more.
 
     The pairs alone decide: no text is compared. So pairs of a corpus can pass a condition of your own
@@ -60,8 +59,8 @@ def group_pairs(
         [Cluster(keys=(1, 2, 3), weakest=1.0, kept=2)]
     """
     how = check_linkage(linkage)
-    similarities: dict[tuple[Key, Key], float]
-    places: dict[Key, int]
+    similarities: dict[tuple[AnyKey, AnyKey], float]
+    places: dict[AnyKey, int]
     similarities, places = _read(pairs)
     numbers = _numbered(places, order)
     keys = list(numbers)
@@ -166,10 +165,10 @@ class JudgedPairs(NamedTuple):
 
 
 def groups_judged_same(
-    same: Iterable[tuple[Key, Key]], different: Iterable[tuple[Key, Key]]
-) -> list[list[Key]]:
+    same: Iterable[tuple[AnyKey, AnyKey]], different: Iterable[tuple[AnyKey, AnyKey]]
+) -> list[list[AnyKey]]:
     """Return what chains of pairs judged the same connect, without groups with a contradiction."""
-    group_of: dict[Key, list[Key]] = {}
+    group_of: dict[AnyKey, list[AnyKey]] = {}
     for a, b in same:
         one, other = group_of.setdefault(a, [a]), group_of.setdefault(b, [b])
         if one is not other:

@@ -19,7 +19,8 @@ import numpy as np
 from textsim_db.base.numba_compiler import Int32Array, kernel
 from textsim_db.errors import DocumentError
 from textsim_db.measures.alignments import Arrow, edit_table, path_through
-from textsim_db.results import Quotation, QuotationDifference, QuotationVerdict, QuotedPiece
+from textsim_db.results import Quotation
+from textsim_db.results.quotations import QuotationDifference, QuotationVerdict, QuotedPiece
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.corpus_settings import MAX_QUOTATION, CorpusConfig
 from textsim_db.settings.named_values import Guard, GuardRules

@@ -236,14 +236,14 @@ def regions_of(
 
     text, document: the numbers of their words. gap: the most words between two runs of a region.
     """
-    for part in _divided(runs, gap):
-        region = _region(part, text, document)
-        if len(part) == 1 or region.share >= LEAST_SHARE:
+    for stretch in _divided(runs, gap):
+        region = _region(stretch, text, document)
+        if len(stretch) == 1 or region.share >= LEAST_SHARE:
             yield region
         elif gap:
-            yield from regions_of(part, text, document, gap // 2)
+            yield from regions_of(stretch, text, document, gap // 2)
         else:
-            yield from (_region([run], text, document) for run in part)
+            yield from (_region([run], text, document) for run in stretch)
 
 
 def _region(runs: Sequence[Passage], text: Int32Array, document: Int32Array) -> Region:
@@ -271,27 +271,25 @@ def _share_of_equal(one: Int32Array, other: Int32Array) -> float:
 
 
 def _divided(runs: Sequence[Passage], gap: int) -> Iterator[list[Passage]]:
-    """Yield runs in groups that no longer gap divides, neither in the text nor in the document."""
+    """Yield runs in stretches that no longer gap divides, neither in the text nor in the document."""
     pending = [list(runs)]
     while pending:
-        group = pending.pop()
-        parts = [
-            part for each in _cut(group, gap, "in_text") for part in _cut(each, gap, "in_document")
-        ]
-        if len(parts) == 1:
-            yield group
+        stretch = pending.pop()
+        cut = [x for each in _cut(stretch, gap, "in_text") for x in _cut(each, gap, "in_document")]
+        if len(cut) == 1:
+            yield stretch
         else:
-            pending += parts
+            pending += cut
 
 
 def _cut(runs: list[Passage], gap: int, side: str) -> list[list[Passage]]:
     """Cut runs where more than gap words of one side are in none of them."""
-    parts = list[list[Passage]]()
+    stretches = list[list[Passage]]()
     end = 0
     for run in sorted(runs, key=attrgetter(side)):
         start = getattr(run, side)
-        if not parts or start - end > gap:
-            parts.append([])
-        parts[-1].append(run)
+        if not stretches or start - end > gap:
+            stretches.append([])
+        stretches[-1].append(run)
         end = max(end, start + run.words)
-    return parts
+    return stretches

@@ -10,14 +10,14 @@ from textsim_db.corpus.cluster_methods import ClusterMethods
 from textsim_db.corpus.document_methods import DocumentMethods
 from textsim_db.corpus.judgement_methods import JudgementMethods
 from textsim_db.corpus.passage_methods import PassageMethods
-from textsim_db.corpus.report_methods import StatisticMethods
+from textsim_db.corpus.report_methods import ReportMethods
 from textsim_db.corpus.search_methods import SearchMethods
-from textsim_db.corpus.source_methods import TableMethods
+from textsim_db.corpus.source_methods import SourceMethods
 
 
 class Corpus(
-    TableMethods,
-    StatisticMethods,
+    SourceMethods,
+    ReportMethods,
     ClusterMethods,
     PassageMethods,
     SearchMethods,

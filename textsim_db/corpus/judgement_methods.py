@@ -10,11 +10,10 @@ from textsim_db.corpus.arguments import CheckedArguments, checked_count
 from textsim_db.errors import ConfigurationError
 from textsim_db.files.arrow_frames import Results
 from textsim_db.results import DoubtfulPair, Judgement
-from textsim_db.settings.check_values import check_flag, several_items
+from textsim_db.settings.check_values import check_flag
 from textsim_db.settings.named_values import VerdictName
 from textsim_db.text.storable import Key, Scope
 from textsim_db.write import judge_pairs
-from textsim_db.write.judge_pairs import TextHashes
 
 
 class JudgementMethods(CheckedArguments):
@@ -71,41 +70,19 @@ class JudgementMethods(CheckedArguments):
         )
         return bool(self._current.loaded().call(judge_pairs.judge, [judgement]))
 
-    def judge_many(
+    def _judge_many(
         self,
-        judgements: Iterable[
-            tuple[Key, Key, str]
-            | tuple[Key, Key, str, str | None]
-            | tuple[Key, Key, str, str | None, str | None, float | None]
-            | tuple[Key, Key, str, str | None, str | None, float | None, TextHashes | None]
-        ],
+        judgements: Iterable[tuple[Any, ...]],
         replace: bool = False,
-        place_of: Callable[[int], str] | None = None,
+        place_of: Callable[[int], str] = "judgement {}".format,
     ) -> int:
         """Record several judgements, all or none, and return how many were new or replaced others.
 
-        Args:
-            judgements: (a, b, verdict), and if you like note, source and confidence, as in judge(), and
-                `(hash_a, hash_b)` of a Judgement; by default the present texts are judged.
-            replace: replace stored judgements that differ in one of these.
-            place_of: names the judgement with this number, from 0 on, in the message of an error.
-
-        Raises:
-            JudgementExists: as judge(), without `replace`.
-
-        Examples:
-            >>> corpus.judge_many([("monday", "recipe", "different"), ("update", "recipe", "unsure")])
-            2
-            >>> [(judgement.a, judgement.verdict) for judgement in corpus.judgements()]
-            [('monday', 'different'), ('recipe', 'unsure')]
+        Each is (a, b, verdict), and if you like note, source, confidence and (hash_a, hash_b); by
+        default the present texts are judged. place_of names the judgement with this number in errors.
         """
-        names = place_of or "judgement {}".format
-        expected = "judge_many() takes several judgements, such as [(a, b, verdict)]"
-        given = [
-            _given_judgement(judgement, names(number))
-            for number, judgement in enumerate(several_items(judgements, expected))
-        ]
-        return self._current.loaded().call(judge_pairs.judge, given, replace, names)
+        given = [_given_judgement(each, place_of(number)) for number, each in enumerate(judgements)]
+        return self._current.loaded().call(judge_pairs.judge, given, replace, place_of)
 
     def unjudge(self, a: Key, b: Key) -> bool:
         """Remove the judgement of two documents, and return whether there was one.

@@ -35,11 +35,11 @@ class PassageMethods(CheckedArguments):
     ) -> PassageList:
         """Return the runs of words that a text shares with documents, the longest first.
 
-        Every run of at least `passages` words, a setting of the corpus, is found, unless all its parts
-        are in very many documents: the attribute `common` of the result lists such runs. Words are those
-        of the normal form, without the stop words of the corpus, so punctuation, case and the ends of
-        lines do not matter. If the shingles of the corpus are characters, characters are counted, not
-        words. scope is that of query().
+        Every run of at least `passages` words, a setting of the corpus, is found, unless all its
+        shingles are in very many documents: the attribute `common` of the result lists such runs. Words
+        are those of the normal form, without the stop words of the corpus, so punctuation, case and the
+        ends of lines do not matter. If the shingles of the corpus are characters, characters are
+        counted, not words. scope is that of query().
 
         Args:
             text: the text to compare; it is not stored.
@@ -72,7 +72,7 @@ class PassageMethods(CheckedArguments):
         scope: Scope | None = None,
         max_documents: int | None = None,
     ) -> ResultList[Region]:
-        """Return the parts of documents that a text has in changed words, the longest first.
+        """Return the regions of documents that a text has in changed words, the longest first.
 
         A region joins the passages of a document while no gap between two of them has more than `gap`
         words, neither in the text nor in the document. If less than 0.34 of its words are equal, its
@@ -171,37 +171,19 @@ class PassageMethods(CheckedArguments):
             find_quotations.quote, text, own_key, self._part(scope), shortest, original
         )
 
-    def passages_of(
-        self, key: Key, min_words: int | None = None, max_results: int | None = None
-    ) -> PassageList:
-        """Return the runs of words that a document shares with others, the longest first.
-
-        The arguments and the result are those of passages(). Only documents of its scope are compared.
-
-        Examples:
-            >>> corpus.passages_of("update")
-            [Passage(key='monday', words=11, in_text=0, in_document=0, start=None, end=None)]
-        """
-        from textsim_db.read import find_passages
-
-        most = checked_count(max_results, "max_results")
-        self._check_passages(min_words)
-        all_passages = self._current.search(find_passages.passages_of, self._key(key), min_words)
-        return PassageList(all_passages[:most], all_passages.common)
-
     def shared_passages(
         self, min_words: int | None = None, max_documents: int | None = None
     ) -> Generator[SharedPassage, None, None]:
         """Yield the runs of words that documents of the corpus share, for all pairs, in one snapshot.
 
         In a scoped corpus, both documents have the same scope. A header that many documents have makes a
-        passage of every two of them. A run is left out if all its parts are in very many documents.
+        passage of every two of them. A run is left out if all its shingles are in very many documents.
 
         Args:
             min_words: the words of the shortest passage; by default `passages`, and not fewer.
-            max_documents: do not compare documents because of a part that more documents have, such as a
-                header. A warning is logged, because a passage in such a part may be missed. The work
-                and the passages of a part grow with the square of its documents. None compares all.
+            max_documents: do not compare documents because of a run that more documents have, such as a
+                header. A warning is logged, because a passage in such a run may be missed. The work and
+                the passages of a run grow with the square of its documents. None compares all.
 
         Examples:
             >>> list(corpus.shared_passages())

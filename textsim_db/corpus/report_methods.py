@@ -1,10 +1,9 @@
-"""Status, integrity, statistics and recall of a corpus, and the cost of other settings."""
+"""Status, integrity, statistics and recall of a corpus."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from textsim_db.base.progress_bar import showing
 from textsim_db.corpus.arguments import CheckedArguments, checked_count
@@ -20,15 +19,11 @@ from textsim_db.results import (
 )
 from textsim_db.results.html import ResultList
 from textsim_db.settings.check_values import check_count, check_flag, check_threshold
-from textsim_db.sketch import plan_options
 from textsim_db.sync import pending_log
 from textsim_db.text.storable import Scope
 
-if TYPE_CHECKING:
-    from textsim_db.sketch.plan_options import Option
 
-
-class StatisticMethods(CheckedArguments):
+class ReportMethods(CheckedArguments):
     """Methods that measure a corpus as a whole, and show its state."""
 
     def measure_recall(
@@ -40,6 +35,8 @@ class StatisticMethods(CheckedArguments):
         scope: Scope | None = None,
     ) -> RecallReport:
         """Measure the recall of searches: compare a random sample with all documents by brute force.
+
+        `textsim_db.plan(words=report.words, documents=report.documents)` lists what other settings cost.
 
         Args:
             threshold: the similarity from which a pair counts; by default the corpus's threshold.
@@ -61,46 +58,6 @@ class StatisticMethods(CheckedArguments):
         chosen = measure_recall.SampleOfPart(sample, seed, self._part(scope))
         with showing(progress, "comparing", "documents") as show:
             return self._current.search(measure_recall.measure_recall, checked, chosen, show)
-
-    def plan(
-        self,
-        threshold: float | None = None,
-        recall: float | None = None,
-        num_hashes: int | None = None,
-        sample: int = 1000,
-        seed: int | None = None,
-        scope: Scope | None = None,
-    ) -> list[Option]:
-        """Return the options, an exact corpus or bands and rows, with their cost in this corpus.
-
-        A sample shows how similar the documents are. `chosen` marks the option that create_corpus()
-        and rebuild() take. By default threshold, recall and num_hashes are those of the corpus.
-
-        Args:
-            sample: the number of documents in the sample.
-            seed: chooses the sample; by default every call takes another sample.
-            scope: the sample is one of this scope; a scoped corpus requires it.
-
-        Raises:
-            ConfigurationError: no bands and rows reach the recall at the threshold.
-
-        Examples:
-            >>> for option in corpus.plan(recall=0.9):
-            ...     if option.chosen:
-            ...         print(option.bands, option.rows, round(option.recall, 3))
-            32 4 0.988
-        """
-        from textsim_db.read import measure_recall
-
-        threshold = self._threshold(threshold)
-        recall = self.config.recall if recall is None else recall
-        num_hashes = self.config.num_hashes if num_hashes is None else num_hashes
-        plan_options.choose(threshold, recall, num_hashes)  # raises an error before the long work
-        report = self.measure_recall(threshold, sample, seed, scope=scope)
-        passages, unit = self.config.passages, self.config.shingle.unit
-        return ResultList(
-            measure_recall.measured_options(report, recall, num_hashes, passages, unit)
-        )
 
     def statistics(
         self,
@@ -186,7 +143,7 @@ class StatisticMethods(CheckedArguments):
         checked = None if scope is None else self._scope(scope)
         return ResultList(self._current.loaded().call(pending_log.scopes, checked))
 
-    def failures(self, last: int | None = None, *, retry: bool = False) -> list[Failure]:
+    def pending(self, last: int | None = None, *, retry: bool = False) -> list[Failure]:
         """Return the documents that were set aside because they could not be indexed, with reasons.
 
         Args:

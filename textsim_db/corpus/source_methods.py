@@ -24,7 +24,7 @@ from textsim_db.sync.sources import ColumnName, TableName, names_of
 from textsim_db.text.storable import Key, Scope, possible_keys
 
 
-class TableMethods(CheckedArguments):
+class SourceMethods(CheckedArguments):
     """Methods that attach tables, take duplicates out of them, and build the corpus anew."""
 
     def attach(

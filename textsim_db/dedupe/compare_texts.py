@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from textsim_db.files.several_texts import KeyedTexts, keyed_texts
 from textsim_db.measures.by_name import JACCARD
 from textsim_db.results import AddReport, Cluster, Distinct, Pair, Split
 from textsim_db.results.html import ResultList
+from textsim_db.results.rows import AnyKey
 from textsim_db.settings.check_values import check_callable
 from textsim_db.settings.corpus_settings import (
     IN_MEMORY,
@@ -37,13 +38,11 @@ from textsim_db.text.stop_words import with_lists
 if TYPE_CHECKING:
     from textsim_db.dedupe.removals import Document
 
-Key = TypeVar("Key", str, int)
-
 
 @overload
 def pairs(  # type: ignore[overload-overlap]
-    texts: Mapping[Key, str], **settings: Unpack[Settings]
-) -> ResultList[Pair[Key]]: ...
+    texts: Mapping[AnyKey, str], **settings: Unpack[Settings]
+) -> ResultList[Pair[AnyKey]]: ...
 
 
 @overload
@@ -111,8 +110,8 @@ def pairs(
 
 @overload
 def clusters(  # type: ignore[overload-overlap]
-    texts: Mapping[Key, str], linkage: LinkageName = "single", **settings: Unpack[Settings]
-) -> ResultList[Cluster[Key]]: ...
+    texts: Mapping[AnyKey, str], linkage: LinkageName = "single", **settings: Unpack[Settings]
+) -> ResultList[Cluster[AnyKey]]: ...
 
 
 @overload
@@ -170,8 +169,8 @@ def clusters(
 
 @overload
 def distinct(  # type: ignore[overload-overlap]
-    texts: Mapping[Key, str], max_results: int | None = None, **settings: Unpack[Settings]
-) -> ResultList[Distinct[Key]]: ...
+    texts: Mapping[AnyKey, str], max_results: int | None = None, **settings: Unpack[Settings]
+) -> ResultList[Distinct[AnyKey]]: ...
 
 
 @overload

@@ -30,7 +30,7 @@ class ReadJudgement(NamedTuple):
     b: str
     verdict: Verdict
     note: str | None
-    source: str | None
+    judge: str | None
     confidence: float | None
     hashes: tuple[str | None, str | None] | None
     """Those of the texts that were judged; None without these columns."""
@@ -75,7 +75,7 @@ def _judgement(values: Values | InputError, place: str) -> ReadJudgement:
             f'"verdict" is {verdict!r:.40}; expected one of {", ".join(Verdict)}{near}'
         )
     given = (values.get(name) for name in ("note", "source", "confidence"))
-    note, source, confidence = (None if value == "" else value for value in given)
+    note, judge, confidence = (None if value == "" else value for value in given)
     try:
         sure = None if confidence is None else float(confidence)
     except (TypeError, ValueError) as error:
@@ -85,7 +85,7 @@ def _judgement(values: Values | InputError, place: str) -> ReadJudgement:
         key_of(values["b"], "b"),
         Verdict(verdict),
         None if note is None else text_of(note, "note"),
-        None if source is None else text_of(source, "source"),
+        None if judge is None else text_of(judge, "source"),
         sure,
         _hashes_of(values),
         place,

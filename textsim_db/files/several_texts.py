@@ -112,7 +112,7 @@ def _index(texts: Any) -> Any:
 
 
 def _with_unique_keys(
-    documents: list[tuple[Any, Any]], source: str, are_ranked: bool
+    documents: list[tuple[Any, Any]], keys_from: str, are_ranked: bool
 ) -> KeyedTexts:
     rows: dict[Any, int] = {}
     for row, (key, _) in enumerate(documents):
@@ -120,7 +120,7 @@ def _with_unique_keys(
             raise wrong_value(key, "key", "str, an integer or a UUID")
         if (first := rows.setdefault(key, row)) != row:
             raise ConfigurationError(
-                f"{source} names texts {first} and {row} alike, {shown(repr(key)[:40])}; expected "
+                f"{keys_from} names texts {first} and {row} alike, {shown(repr(key)[:40])}; expected "
                 "unique keys"
             )
     try:

@@ -1,4 +1,4 @@
-"""The measures of the field on plain sequences of words, characters or integers, without a database.
+"""The measures of the field on plain sequences of words, characters or integers. Knows no database.
 
 A text is a sequence of characters, `words(text)` is a sequence of words, and a list of word ids is a
 sequence of integers. Measures of sets compare which items occur, measures of counts compare how often

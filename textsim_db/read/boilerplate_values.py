@@ -19,7 +19,8 @@ from textsim_db.read.check_catalog import tracked_threshold
 from textsim_db.read.list_pairs import StoredHost
 from textsim_db.read.snapshot import snapshot
 from textsim_db.read.stored_documents import normal_forms
-from textsim_db.results import Boilerplate, SharedShingle
+from textsim_db.results import Boilerplate
+from textsim_db.results.reports import SharedShingle
 from textsim_db.settings.named_values import Linkage
 from textsim_db.sketch.learned_shingles import SAMPLE_DOCUMENTS, first_copies
 from textsim_db.text.shingles import find_shingles

@@ -23,7 +23,8 @@ from textsim_db.read.stored_documents import (
     normal_forms,
     stored_word_numbers,
 )
-from textsim_db.results import Frequency, Growth, Statistics
+from textsim_db.results import Statistics
+from textsim_db.results.reports import Frequency, Growth
 
 GROWTH_POINTS = 20
 QUANTILES = (0, 5, 25, 50, 75, 95, 100)

@@ -232,7 +232,7 @@ def warn_of_missed_passages(
     elif left_out_runs(shingles, config):
         command = f"textsim rebuild {shlex.quote(corpus.name)} --common-passages"
         message = (
-            f'a part of the text is in very many documents of corpus "{corpus.name}", which are not '
+            f'a run of the text is in very many documents of corpus "{corpus.name}", which are not '
             f"searched for it; to find them: {command}"
         )
     else:

@@ -33,20 +33,13 @@ from textsim_db.read.find_candidates import (
     CandidateRows,
     find_candidates,
     look_up_of_shingles,
-    read_candidates,
     without_common,
 )
-from textsim_db.read.search import placed_bytes, row_of_key
+from textsim_db.read.search import placed_bytes
 from textsim_db.read.snapshot import snapshot
-from textsim_db.read.stored_documents import StoredDocuments, WordNumbers, forms_of_rows
-from textsim_db.results import (
-    CommonRun,
-    Contamination,
-    Passage,
-    PassageList,
-    Region,
-    SharedPassage,
-)
+from textsim_db.read.stored_documents import StoredDocuments, WordNumbers
+from textsim_db.results import Contamination, Passage, PassageList, Region, SharedPassage
+from textsim_db.results.rows import CommonRun
 from textsim_db.results.shown_values import count, shown
 from textsim_db.settings.check_values import check_count
 from textsim_db.settings.choose_bands import window_of
@@ -61,7 +54,6 @@ from textsim_db.sketch.learned_shingles import SAMPLE_DOCUMENTS
 from textsim_db.sketch.ragged import Parts, Ragged, in_parts, part_only
 from textsim_db.sketch.sketch_texts import places_of_units, tokens_without
 from textsim_db.text.storable import to_bytes
-from textsim_db.text.tokens import tokens_of
 from textsim_db.text.utf8 import Tokens
 
 log = logging.getLogger(__name__)
@@ -194,20 +186,6 @@ def _runs_with_fingerprints(
             statements.COUNT_DOCUMENTS_OF_FINGERPRINT, [int(stored[start]), part]
         )
         yield CommonRun(end - start, start, int(documents))
-
-
-def passages_of(store: Store, key: str, min_words: int | None) -> PassageList:
-    least, config = least_words(store, min_words), store.corpus.config
-    with snapshot(store.engine) as connection:
-        cursor = connection.cursor(binary=True)
-        row = row_of_key(cursor, store.corpus, key)
-        tokens = tokens_of([form.encode() for form in forms_of_rows(store, [row])])
-        shingles = passage_shingles(tokens, config)
-        look_up = look_up_of_shingles(shingles, config, part_only(row[5]))
-        candidates = read_candidates(cursor, store.corpus, look_up)
-    passages = _shared(store, tokens, candidates, least).passages
-    of_others = [passage for passage in passages if passage.key != key]
-    return PassageList(of_others, _runs_without_fingerprints(store, shingles))
 
 
 def shared_passages(

@@ -211,7 +211,7 @@ FROM {document} d LEFT JOIN textsim.node_{id} n ON n.document_id = d.id
 WHERE d.id = ANY (%(suspects)s::integer[])
     AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
     AND (d.rejected IS NULL AND textsim._has_node(
-        (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = {id}),
+        (SELECT textsim._origin(c) FROM textsim.corpus c WHERE c.id = {id}),
         d.shingle_count, d.key)) = (n.node IS NULL)
 UNION ALL
 SELECT 'document ' || n.document_id::text, 'it was removed, and has a node'
@@ -258,7 +258,7 @@ JUDGED_NODES: Final[LiteralString] = """
 SELECT DISTINCT n.node FROM {document} d JOIN textsim.node_{id} n ON n.document_id = d.id
 WHERE d.key IN (
     SELECT k.key FROM textsim.corpus c
-    JOIN textsim.judgement j ON j.origin = coalesce(c.origin, c.id) AND j.verdict <> 'unsure'
+    JOIN textsim.judgement j ON j.origin = textsim._origin(c) AND j.verdict <> 'unsure'
     CROSS JOIN LATERAL (VALUES (j.a), (j.b)) k (key)
     WHERE c.id = {id})
 """
@@ -333,8 +333,8 @@ WHERE (s.representative, s.size) IS DISTINCT FROM (e.representative, e.size)
     AND NOT EXISTS (
         SELECT FROM textsim.corpus c
         CROSS JOIN pg_catalog.unnest(textsim._logged_ids({id})) i (id) JOIN {document} w ON w.id = i.id
-        WHERE c.id = {id} AND textsim._has_verdicts(coalesce(c.origin, c.id))
-            AND textsim._is_judged(coalesce(c.origin, c.id), w.key))
+        WHERE c.id = {id} AND textsim._has_verdicts(textsim._origin(c))
+            AND textsim._is_judged(textsim._origin(c), w.key))
 UNION ALL
 SELECT 'cluster ' || c.id::text, 'it has no members' FROM textsim.cluster_{id} c
 WHERE NOT EXISTS (SELECT FROM textsim.member_{id} m WHERE m.cluster = c.id)

@@ -27,7 +27,8 @@ from textsim_db.read import statements
 from textsim_db.read.boilerplate_values import SampledDocuments, read_sample, sample_of_rows
 from textsim_db.read.list_pairs import StoredHost
 from textsim_db.read.snapshot import fetch, snapshot
-from textsim_db.results import Cluster, InspectedCluster, Inspection, Split
+from textsim_db.results import Cluster, InspectedCluster, Split
+from textsim_db.results.rows import Inspection
 from textsim_db.settings.named_values import Linkage
 from textsim_db.text.shingles import find_shingles
 

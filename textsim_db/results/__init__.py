@@ -2,20 +2,14 @@
 
 from textsim_db.results.quotations import (
     Quotation as Quotation,
-    QuotationDifference as QuotationDifference,
-    QuotationVerdict as QuotationVerdict,
-    QuotedPiece as QuotedPiece,
 )
 from textsim_db.results.reports import (
     AddReport as AddReport,
     Boilerplate as Boilerplate,
     ChangeReport as ChangeReport,
     ForgetReport as ForgetReport,
-    Frequency as Frequency,
-    Growth as Growth,
     RecallReport as RecallReport,
     Refusal as Refusal,
-    SharedShingle as SharedShingle,
     Statistics as Statistics,
     Twin as Twin,
 )
@@ -24,13 +18,11 @@ from textsim_db.results.rows import (
     Candidate as Candidate,
     Cluster as Cluster,
     ClusterEvent as ClusterEvent,
-    CommonRun as CommonRun,
     Contamination as Contamination,
     Distinct as Distinct,
     DoubtfulPair as DoubtfulPair,
     Duplicate as Duplicate,
     InspectedCluster as InspectedCluster,
-    Inspection as Inspection,
     Judgement as Judgement,
     Match as Match,
     Member as Member,

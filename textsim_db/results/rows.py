@@ -10,17 +10,17 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from textsim_db.results.html import ResultList, note, output, table
 from textsim_db.results.shown_values import count
 
-Key = TypeVar("Key", str, int)
+AnyKey = TypeVar("AnyKey", str, int)
 
 _SHOWN_KEYS = 20
 """The keys of a cluster that a notebook shows."""
 
 
-class Pair(NamedTuple, Generic[Key]):
+class Pair(NamedTuple, Generic[AnyKey]):
     """Two matching documents, with the keys `a` < `b`, and their exact similarity."""
 
-    a: Key
-    b: Key
+    a: AnyKey
+    b: AnyKey
     similarity: float
 
 
@@ -47,17 +47,17 @@ class DoubtfulPair(NamedTuple):
     """The guards of the corpus that differ, if the two are siblings."""
 
 
-class Cluster(NamedTuple, Generic[Key]):
+class Cluster(NamedTuple, Generic[AnyKey]):
     """Documents that pairs connect."""
 
-    keys: tuple[Key, ...]
+    keys: tuple[AnyKey, ...]
     """The keys of two documents or more, in order."""
     weakest: float
     """The lowest similarity among the links that hold the cluster together.
 
     A threshold up to this value does not split the cluster.
     """
-    kept: Key | None = None
+    kept: AnyKey | None = None
     """The member that is kept, with linkage "kept"; else None."""
 
     def _repr_html_(self: Any) -> str:  # mypy knows no self of a generic named tuple
@@ -154,10 +154,10 @@ class Unmerged(NamedTuple):
     """restored, if need be with why it was not judged; or why the row did not come back."""
 
 
-class Split(NamedTuple, Generic[Key]):
+class Split(NamedTuple, Generic[AnyKey]):
     """Documents that were split at random, each cluster whole: no similar pair is in two subsets."""
 
-    subsets: dict[str, tuple[Key, ...]]
+    subsets: dict[str, tuple[AnyKey, ...]]
     """The keys of each subset by its name."""
     cut: int
     """The similar pairs that a split of single documents, with the same shares and seed, would cut."""
@@ -165,14 +165,14 @@ class Split(NamedTuple, Generic[Key]):
     """The documents of the largest cluster."""
 
 
-class Distinct(NamedTuple, Generic[Key]):
+class Distinct(NamedTuple, Generic[AnyKey]):
     """A result that may not be merged with one of higher rank."""
 
-    key: Key
+    key: AnyKey
     """The key of the document, or of the text."""
     rank: int
     """The place of the key in the list, from 1; what comes first has the highest rank."""
-    copies: tuple[Key, ...]
+    copies: tuple[AnyKey, ...]
     """The results that it stands for, in order."""
 
 
@@ -262,11 +262,11 @@ class Passage(NamedTuple):
 
 
 class Region(NamedTuple):
-    """A part of a document that a text has in changed words: passages with short gaps between them."""
+    """Words of a document that a text has in changed form: passages with short gaps between them."""
 
     key: str
     share: float
-    """The share of equal words: 2 * the words that both parts have / the words of both, 0.34 or more."""
+    """The share of equal words: 2 * the words that both sides have / the words of both, 0.34 or more."""
     in_text: int
     """The words of the text before the region."""
     words_in_text: int
@@ -290,7 +290,7 @@ class CommonRun(NamedTuple):
     in_text: int
     """The words of the text before the run."""
     documents: int
-    """About how many documents have a part of it: counted up to 100,000, or estimated from the sample
+    """About how many documents have a shingle of it: counted up to 100,000, or estimated from the sample
     from which the corpus has learned its common shingles."""
 
 
@@ -300,7 +300,7 @@ class PassageList(ResultList[Passage]):
     def __init__(self, passages: Iterable[Passage] = (), common: Iterable[CommonRun] = ()) -> None:
         super().__init__(passages)
         self.common = list(common)
-        """The runs whose parts are in very many documents, or in more than max_documents."""
+        """The runs whose shingles are in very many documents, or in more than max_documents."""
 
 
 class Contamination(NamedTuple):
@@ -315,7 +315,7 @@ class Contamination(NamedTuple):
     passages: list[Passage]
     """The passages, the longest first."""
     common: list[CommonRun]
-    """The runs whose parts are in very many documents, or in more than max_documents."""
+    """The runs whose shingles are in very many documents, or in more than max_documents."""
 
 
 class SharedPassage(NamedTuple):

@@ -1,1 +1,1 @@
-"""review: a corpus in; pages on which a person looks at pairs and clusters, and judges them, out."""
+"""review: a corpus in; pages by which a person judges pairs and clusters out. Never writes SQL."""

@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from textsim_db.errors import ConfigurationError
-from textsim_db.results import Inspection, Pair
+from textsim_db.results import Pair
+from textsim_db.results.rows import Inspection
 from textsim_db.review import threshold_estimates
 from textsim_db.review.pair_arrays import HUNDREDTHS, Largest, Pairs
 from textsim_db.review.rendering import shown_threshold

@@ -22,7 +22,8 @@ from textsim_db.measures.by_name import JACCARD
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.read import list_pairs, search, statements, stored_documents
 from textsim_db.read.stored_documents import Traits, forms_of_rows
-from textsim_db.results import Inspection, Pair, Source
+from textsim_db.results import Pair, Source
+from textsim_db.results.rows import Inspection
 from textsim_db.review.rendering import GuardsApart, NextCommand
 from textsim_db.review.reviewed_clusters import StoredClusters
 from textsim_db.sync import sources as attached_tables

@@ -94,7 +94,7 @@ class JudgementPages:
             except InputError as error:
                 message = str(error).replace(str(path), shown(name))
                 raise HTTPException(400, message) from error
-        new = self._site.reviewed.judgement_store.judge_many(
+        new = self._site.reviewed.judgement_store._judge_many(
             [judgement[:7] for judgement in given],
             replace,
             place_of=lambda i: given[i].place.rpartition("/")[2],

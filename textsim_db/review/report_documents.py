@@ -25,7 +25,8 @@ from textsim_db.files.records import in_temporary_folder, replacing
 from textsim_db.files.several_files import RecordFiles
 from textsim_db.measures.word_diff import ShownText
 from textsim_db.read.stored_documents import Traits
-from textsim_db.results import Inspection, Judgement, Pair
+from textsim_db.results import Judgement, Pair
+from textsim_db.results.rows import Inspection
 from textsim_db.results.shown_values import shown
 from textsim_db.review.rendering import GuardsApart, NextCommand
 from textsim_db.settings.named_values import VerdictName
@@ -45,7 +46,7 @@ JudgedPair = (
         tuple[str | None, str | None] | None,
     ]
 )
-"""Two keys, the verdict, the note, the source, the confidence, and the hashes of the texts."""
+"""Two keys, the verdict, the note, the judge, the confidence, and the hashes of the texts."""
 
 JudgementsOfPairs = dict[tuple[str, str], Judgement]
 
@@ -95,7 +96,7 @@ class JudgementFile:
         with self._changing() as stored:
             return _record(stored, (a, b, verdict, note, source, confidence), replaces)
 
-    def judge_many(
+    def _judge_many(
         self,
         judgements: Iterable[JudgedPair],
         replace: bool = False,
@@ -140,7 +141,7 @@ class JudgementFile:
 
 
 def _record(stored: JudgementsOfPairs, judged: JudgedPair, replaces: VerdictName | None) -> bool:
-    first, second, verdict, note, source, confidence = judged[:6]
+    first, second, verdict, note, judge, confidence = judged[:6]
     hashes = judged[6] if len(judged) > 6 else None
     a, b = min(first, second), max(first, second)
     if note is not None and len(note.encode(errors="replace")) > _MOST_NOTE:
@@ -148,7 +149,7 @@ def _record(stored: JudgementsOfPairs, judged: JudgedPair, replaces: VerdictName
     before = stored.get((a, b))
     # The settings of the run are not known here, and with them the words that count.
     hash_a, hash_b = (hashes if first == a else hashes[::-1]) if hashes else (None, None)
-    stated = (verdict, note, source, confidence, hash_a, hash_b)
+    stated = (verdict, note, judge, confidence, hash_a, hash_b)
     if before is not None and (before.verdict, before.note, *before[6:10]) == stated:
         return False
     if before is not None and before.verdict != replaces:

@@ -91,7 +91,7 @@ class Judging:
                 self._store.unjudge(now.a, now.b)
             else:
                 restored = (*before[:3], before.note, before.source, before.confidence)
-                self._store.judge_many([(*restored, (before.hash_a, before.hash_b))], replace=True)
+                self._store._judge_many([(*restored, (before.hash_a, before.hash_b))], replace=True)
                 self._restored(before)
             return now
 

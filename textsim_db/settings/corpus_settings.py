@@ -182,8 +182,8 @@ class CorpusSettings:
     )
     common_passages: bool = _setting(
         False,
-        "Also find passages whose parts are all in very many documents, such as a header. They make the "
-        "searches that find them slow.",
+        "Also find passages whose shingles are all in very many documents, such as a header. They make "
+        "the searches that find them slow.",
         of_corpus=True,
     )
     guards: str | Iterable[str] = _setting(

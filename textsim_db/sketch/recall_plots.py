@@ -6,7 +6,8 @@ from pathlib import PurePath
 from typing import Any
 
 from textsim_db.errors import ConfigurationError, needs_extra
-from textsim_db.results import Frequency, RecallReport, Statistics
+from textsim_db.results import RecallReport, Statistics
+from textsim_db.results.reports import Frequency
 from textsim_db.settings.choose_bands import Bands
 
 KINDS = (".svg", ".png")

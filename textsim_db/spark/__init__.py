@@ -2,7 +2,7 @@
 
 Tasks send messages of packed numbers, and only the texts of candidates are sent. write() and read()
 move documents between DataFrames and a corpus of PostgreSQL.
-Never sends a row for each bucket, and never attaches sets or signatures to rows.
+Never writes SQL, never sends a row for each bucket, and never attaches sets or signatures to rows.
 """
 
 from textsim_db.lazy_imports import names_of_stub

@@ -362,7 +362,7 @@ SELECT textsim._log_ids({id}, ARRAY(
     SELECT d.id FROM {document} d
     WHERE NOT EXISTS (SELECT FROM textsim.node_{id} n WHERE n.document_id = d.id)
         AND textsim._has_node(
-            (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = {id}),
+            (SELECT textsim._origin(c) FROM textsim.corpus c WHERE c.id = {id}),
             d.shingle_count, d.key)
         AND d.id NOT IN (SELECT pg_catalog.unnest(textsim._logged_ids({id})))
     ORDER BY d.id))

@@ -240,30 +240,30 @@ def shift_for(entries: int) -> int:
 @inlined_kernel
 def find(table: HashTable, key_hash: np.uint64) -> np.uint64:
     """Return the slot of the first entry with this hash, or the free slot where it belongs."""
-    return _probe(table, key_hash, first_slot(table, key_hash))
+    return _probe(table, key_hash, first_slot(key_hash, table.spread, table.shift))
 
 
 @inlined_kernel
-def first_slot(table: HashTable, key_hash: np.uint64) -> np.uint64:
-    return np.uint64((key_hash * np.uint64(table.spread)) >> np.uint64(table.shift))
+def first_slot(key_hash: np.uint64, spread: int, shift: int) -> np.uint64:
+    return np.uint64((key_hash * np.uint64(spread)) >> np.uint64(shift))
 
 
 @inlined_kernel
 def find_next(table: HashTable, key_hash: np.uint64, slot: np.uint64) -> np.uint64:
     """Return the slot of the next entry with this hash, or the free slot where it belongs."""
-    return _probe(table, key_hash, _following(table, slot))
+    return _probe(table, key_hash, following(slot, table.shift))
 
 
 @inlined_kernel
 def _probe(table: HashTable, key_hash: np.uint64, slot: np.uint64) -> np.uint64:
     while is_taken(table, slot) and table.hashes[number_at(table, slot)] != key_hash:
-        slot = _following(table, slot)
+        slot = following(slot, table.shift)
     return slot
 
 
 @inlined_kernel
-def _following(table: HashTable, slot: np.uint64) -> np.uint64:
-    return np.uint64((slot + np.uint64(1)) & (ALL_BITS >> np.uint64(table.shift)))
+def following(slot: np.uint64, shift: int) -> np.uint64:
+    return np.uint64((slot + np.uint64(1)) & (ALL_BITS >> np.uint64(shift)))
 
 
 @inlined_kernel

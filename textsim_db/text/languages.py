@@ -104,30 +104,11 @@ _NO_LANGUAGE = "zxx"
 """The model's code for what is no language, such as markup."""
 
 
-def identify_language(text: str) -> list[Language]:
-    """Return the languages of a text, the most probable first; none if it is too short to say.
+def identify_languages(texts: Iterable[str]) -> list[list[Language]]:
+    """Return the languages of each text, the most probable first; none if it is too short to say.
 
     A text of several languages has several, if each has a tenth of the text or more. Of two similar
     languages both may be listed. A corpus stores the most probable language of the whole text.
-
-    Args:
-        text: a text of any length; 20 words or more give a reliable answer.
-
-    Raises:
-        ConfigurationError: the extra "languages" is not installed.
-        DocumentError: the text cannot be stored, for example because it has NUL.
-
-    Examples:
-        >>> [language.code for language in identify_language("The rain fell on the old town all day.")]
-        ['en']
-        >>> identify_language("ok")
-        []
-    """
-    return identify_languages([text])[0]
-
-
-def identify_languages(texts: Iterable[str]) -> list[list[Language]]:
-    """Return the languages of each text, much faster than identify_language() for each.
 
     Sections of half a sentence are compared with the model. The other sections of a text say which
     languages are probable in a section, so the result is a mixture: Lui, Lau and Baldwin, "Automatic
@@ -135,7 +116,7 @@ def identify_languages(texts: Iterable[str]) -> list[list[Language]]:
     inference of Asuncion, Welling, Smyth and Teh, "On smoothing and inference for topic models", 2009.
 
     Args:
-        texts: texts as for identify_language().
+        texts: texts of any length; 20 words or more give a reliable answer.
 
     Raises:
         ConfigurationError: the extra "languages" is not installed.

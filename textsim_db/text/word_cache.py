@@ -16,7 +16,16 @@ from textsim_db.base.numba_compiler import (
     load64,
     prefetch,
 )
-from textsim_db.text.hashing import ALL_BITS, SPREAD, enter, find, hash_table, is_taken
+from textsim_db.text.hashing import (
+    ALL_BITS,
+    SPREAD,
+    enter,
+    find,
+    first_slot,
+    following,
+    hash_table,
+    is_taken,
+)
 from textsim_db.text.utf8 import Tokens
 
 MAX_CACHED_WORDS = 2_000_000
@@ -31,13 +40,12 @@ _AHEAD = 64
 """The words between a word that is looked up and the word whose slot is fetched from memory."""
 _LINE = 64
 """Bytes that the processor fetches from memory at once. A slot never lies in two such lines."""
-_ONE = np.uint64(1)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _LENGTH_SHIFT = np.uint64(32)
 
 
 class _Table(NamedTuple):
-    """Slots of 32 bytes with open addressing, as in text.hash_table, which names the method."""
+    """Slots of 32 bytes by the method of text.hashing, which hold words: a look-up reads one place."""
 
     slots: HashArray
     """Shape (slots, 4): the length of a word and its id in the halves of a number; its hash; its bytes.
@@ -154,8 +162,8 @@ def _find(table: _Table, tokens: Tokens) -> Int32Array:
     ids = np.empty(len(tokens.starts), np.int32)
     slots = table.slots.reshape(-1)
     for i in range(len(ids)):
-        later = tokens.hashes[min(i + _AHEAD, len(ids) - 1)]
-        prefetch(slots, _SLOT_FIELDS * int(_first_slot(table, np.uint64(later))))
+        later = np.uint64(tokens.hashes[min(i + _AHEAD, len(ids) - 1)])
+        prefetch(slots, _SLOT_FIELDS * int(first_slot(later, table.spread, table.shift)))
         ids[i] = _find_word(table, tokens, i)
     return ids
 
@@ -165,11 +173,11 @@ def _find_word(table: _Table, tokens: Tokens, i: int) -> np.int32:
     start, length = tokens.starts[i], tokens.ends[i] - tokens.starts[i]
     word_hash = np.uint64(tokens.hashes[i])
     first, second = _inline_bytes(tokens.normal, start, length)
-    slot = _first_slot(table, word_hash)
+    slot = first_slot(word_hash, table.spread, table.shift)
     while table.slots[slot, 0] != 0:
         if _has_word(table, slot, word_hash, first, second, tokens.normal, start, length):
             return np.int32(table.slots[slot, 0] & _LOW_HALF)
-        slot = _next_slot(table, slot)
+        slot = following(slot, table.shift)
     return np.int32(0)
 
 
@@ -226,21 +234,11 @@ def _masked(eight_bytes: np.uint64, length: int) -> np.uint64:
 
 
 @inlined_kernel
-def _first_slot(table: _Table, word_hash: np.uint64) -> np.uint64:
-    return np.uint64((word_hash * np.uint64(table.spread)) >> np.uint64(table.shift))
-
-
-@inlined_kernel
-def _next_slot(table: _Table, slot: np.uint64) -> np.uint64:
-    return np.uint64((slot + _ONE) & np.uint64(len(table.slots) - 1))
-
-
-@inlined_kernel
 def _slot_of_hash(table: _Table, word_hash: np.uint64) -> np.uint64:
     """Return the slot of the word with this hash, or the free slot where it belongs."""
-    slot = _first_slot(table, word_hash)
+    slot = first_slot(word_hash, table.spread, table.shift)
     while table.slots[slot, 0] != 0 and table.slots[slot, 1] != word_hash:
-        slot = _next_slot(table, slot)
+        slot = following(slot, table.shift)
     return slot
 
 

@@ -109,7 +109,8 @@ def role_of_word(tokens: Tokens, k: int, listed: ListedWords) -> int:
     """
     start, end = int(tokens.starts[k]), int(tokens.ends[k])
     word_hash = np.uint64(tokens.hashes[k])
-    number = listed.slots[first_slot(listed.table.table, word_hash)]
+    table = listed.table.table
+    number = listed.slots[first_slot(word_hash, table.spread, table.shift)]
     head = load64(tokens.normal, start) & (ALL_BITS >> np.uint64(8 * max(8 - (end - start), 0)))
     may_differ = (listed.heads[number] ^ head) | np.uint64((end - start) >> 3)
     if may_differ & listed.masks[number]:

@@ -27,7 +27,7 @@ class GivenJudgement(NamedTuple):
     verdict: str
     """The verdict: same, different or unsure."""
     note: str | None = None
-    source: str | None = None
+    judge: str | None = None
     confidence: float | None = None
     hashes: TextHashes | None = None
     """Those of the texts that were judged; None: the present ones."""
@@ -57,10 +57,10 @@ def judge(
                     given = judgements[number]
                     keys = stored_key(given.a), stored_key(given.b)
                     note = None if given.note is None else stored_note(given.note)
-                    source = None if given.source is None else stored_note(given.source, "source")
+                    judge = None if given.judge is None else stored_note(given.judge, "source")
                     replaces = stored.get(frozenset(keys)) if replace else given.replaces
                     hashes = None if given.hashes is None else [*given.hashes]
-                    stated = given.verdict, note, replaces, source, given.confidence, hashes
+                    stated = given.verdict, note, replaces, judge, given.confidence, hashes
                     values = [name, *keys, *stated]
                     row = connection.execute(statements.JUDGE, values).fetchone()
                     written += row == (True,)

@@ -165,7 +165,7 @@ WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')
 REPLACED_CORPORA: Final[LiteralString] = """
 SELECT c.name, n.id, n.name FROM textsim.corpus c
 JOIN pg_catalog.pg_class d ON d.oid = pg_catalog.to_regclass('textsim.document_' || c.id::text)::oid
-JOIN textsim.corpus n ON coalesce(n.origin, n.id) = coalesce(c.origin, c.id)
+JOIN textsim.corpus n ON textsim._origin(n) = textsim._origin(c)
     AND NOT pg_catalog.starts_with(n.name, 'textsim temporary ')
 WHERE c.name ~ '^textsim temporary [0-9a-f]{16} old$' AND pg_catalog.pg_has_role(d.relowner, 'USAGE')
 """

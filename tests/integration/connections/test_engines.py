@@ -45,7 +45,7 @@ def use_corpus(address: str | Engine) -> None:
         corpus.reconcile()
         assert corpus.statistics().documents == len(corpus) == 4
         assert corpus.status().indexed == 4
-        assert corpus.failures() == []
+        assert corpus.pending() == []
         assert corpus.remove(["clé1"]) == 1
         assert corpus.check() == []
         keys = sorted(["dé", "x", "€ 漢"])

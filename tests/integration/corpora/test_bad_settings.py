@@ -15,6 +15,7 @@ import sqlalchemy
 
 import textsim_db as ts
 from tests.support.connections import Connection, execute
+from textsim_db.errors import MeasureError, RecipeError
 
 
 def test_an_unknown_corpus_is_reported_with_the_nearest_name(db: ts.Database) -> None:
@@ -123,7 +124,7 @@ def test_a_damaged_configuration_is_refused(db: ts.Database) -> None:
     for name, damage in enumerate(damages):
         db.create_corpus(f"{name}")
         execute(db.url, f"UPDATE textsim.corpus SET {damage} WHERE name = %s", f"{name}")
-        with pytest.raises(ts.RecipeError, match="stored golden signature"):
+        with pytest.raises(RecipeError, match="stored golden signature"):
             db.corpus(f"{name}")
 
 
@@ -131,7 +132,7 @@ def test_a_corpus_of_another_recipe_can_be_dropped(db: ts.Database) -> None:
     db.create_corpus("old")
     with db.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE textsim.corpus SET recipe = 99")
-    with pytest.raises(ts.RecipeError, match=r"built by recipe 99.*computes recipe 3"):
+    with pytest.raises(RecipeError, match=r"built by recipe 99.*computes recipe 3"):
         db.corpus("old")
     with pytest.raises(ts.TextsimError):
         db.create_corpus("old", exist_ok=True)
@@ -174,9 +175,9 @@ NUMBERS: dict[str, Callable[[ts.Corpus, Any], object]] = {
     "max_results": lambda corpus, value: corpus.query("one", max_results=value),
     "max_results of many": lambda corpus, value: corpus.query_many(["one"], max_results=value),
     "max_results of neighbours": lambda corpus, value: corpus.neighbours("a", max_results=value),
-    "last": lambda corpus, value: corpus.failures(last=value),
+    "last": lambda corpus, value: corpus.pending(last=value),
     "sample": lambda corpus, value: corpus.measure_recall(sample=value),
-    "recall": lambda corpus, value: corpus.plan(recall=value),
+    "recall": lambda corpus, value: ts.plan(recall=value),
     "words": lambda corpus, value: corpus.statistics(words=value),
     "rebuild": lambda corpus, value: corpus.rebuild(threshold=value),
     "words of a plan": lambda corpus, value: ts.plan(words=value),
@@ -187,7 +188,7 @@ def test_numbers_of_wrong_types_are_refused_by_name(corpus: ts.Corpus) -> None:
     for name, call in NUMBERS.items():
         for value in WRONG_VALUES:
             with pytest.raises(
-                (ts.ConfigurationError, ts.MeasureError), match=f"{name.split()[0]}|is "
+                (ts.ConfigurationError, MeasureError), match=f"{name.split()[0]}|is "
             ):
                 call(corpus, value)
         if name.startswith("threshold of a"):

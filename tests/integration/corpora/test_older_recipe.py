@@ -10,6 +10,7 @@ import pytest
 import textsim_db as ts
 from tests.support.commands import Textsim, rows
 from tests.support.connections import Connection
+from textsim_db.errors import RecipeError
 from textsim_db.settings.corpus_settings import GUARD_LISTS, RECIPE
 
 TEXT = "one two three four five six seven"
@@ -55,7 +56,7 @@ def test_an_older_recipe_is_refused_with_the_command(
 ) -> None:
     command = "textsim rebuild news"
     for method in (older.corpus, partial(older.corpus, on_server=True)):
-        with pytest.raises(ts.RecipeError, match=f"recipe {RECIPE - 1}; .*what to do: {command}"):
+        with pytest.raises(RecipeError, match=f"recipe {RECIPE - 1}; .*what to do: {command}"):
             method("news")
     with pytest.raises(psycopg.errors.FeatureNotSupported) as refused:
         connection.execute("SELECT * FROM textsim.matches('news', %s)", [TEXT])
@@ -132,7 +133,7 @@ def test_guards_by_other_lists_are_refused_until_a_rebuild(
         pretend(version)
         message = f"version {version} of the lists of guards; .*what to do: {remedy}"
         for method in (db.corpus, partial(db.corpus, on_server=True)):
-            with pytest.raises(ts.RecipeError, match=message):
+            with pytest.raises(RecipeError, match=message):
                 method("guarded")
         with pytest.raises(psycopg.errors.FeatureNotSupported, match="lists of guards") as refused:
             connection.execute("SELECT * FROM textsim.matches('guarded', %s)", [TEXT])

@@ -52,9 +52,9 @@ def test_a_rebuilt_corpus_equals_a_new_one(db: ts.Database, settings: dict[str, 
 
 
 def numbered_keys(db: ts.Database, name: str) -> list[tuple[int, str]]:
-    number = stored_corpus.load(db.engine, name).id
+    corpus_id = stored_corpus.load(db.engine, name).id
     with db.engine.connect() as connection:
-        statement = f"SELECT id, key FROM textsim.document_{number} ORDER BY id"
+        statement = f"SELECT id, key FROM textsim.document_{corpus_id} ORDER BY id"
         return [(id_, key) for id_, key in connection.exec_driver_sql(statement)]
 
 
@@ -171,8 +171,8 @@ def test_an_open_corpus_follows_a_rebuild_by_another_client(db: ts.Database) -> 
         connection.execute("ALTER TABLE t DISABLE TRIGGER USER")
         connection.execute("INSERT INTO t VALUES ('3', 'a row that the triggers have missed')")
         assert db.corpus("c").rebuild(seed=2)
-        assert [failure.key for failure in stale[0].failures()] == [refused]
-        assert len(stale[1].failures(retry=True)) == 1
+        assert [failure.key for failure in stale[0].pending()] == [refused]
+        assert len(stale[1].pending(retry=True)) == 1
         assert ("3", "missing") in list(stale[2].drift())
         assert stale[3].reconcile().added == 1
         assert stale[4].attach("u", "id", "body") == ChangeReport()
@@ -256,11 +256,11 @@ def test_a_rebuild_copies_long_documents_in_small_parts(
 def test_a_view_of_the_tables_of_a_corpus_keeps_them(db: ts.Database) -> None:
     corpus = db.create_corpus("c", threshold=0.5)
     with psycopg.connect(db.url, autocommit=True) as connection:
-        number = connection.execute("SELECT id FROM textsim.corpus").fetchone()
-        assert number is not None
+        corpus_id = connection.execute("SELECT id FROM textsim.corpus").fetchone()
+        assert corpus_id is not None
         for kind in ("", "MATERIALIZED "):
             connection.execute(
-                f"CREATE {kind}VIEW own AS SELECT key FROM textsim.document_{number[0]}".encode()
+                f"CREATE {kind}VIEW own AS SELECT key FROM textsim.document_{corpus_id[0]}".encode()
             )
             refused = (
                 f"view public.own reads the tables of the corpus; .* DROP {kind}VIEW public.own"

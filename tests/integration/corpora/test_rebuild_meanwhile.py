@@ -13,6 +13,7 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.rebuilds import TEXTS
 from textsim_db.db import stored_corpus
+from textsim_db.errors import CorpusBusy, CorpusChanged
 from textsim_db.sync.pieces import Piece
 from textsim_db.write import rebuild
 
@@ -31,7 +32,7 @@ def test_a_second_rebuild_of_a_corpus_is_refused(db: ts.Database) -> None:
     thread.start()
     try:
         begun.wait()
-        with pytest.raises(ts.CorpusBusy, match='another session rebuilds corpus "c"'):
+        with pytest.raises(CorpusBusy, match='another session rebuilds corpus "c"'):
             corpus.rebuild(seed=4)
         with psycopg.connect(db.url) as connection, pytest.raises(pg.ObjectInUse):
             connection.execute("SELECT textsim.track('c')")
@@ -90,7 +91,7 @@ def test_a_writer_is_refused_if_another_thread_has_noticed_the_rebuild(
         assert [match.key for match in corpus.query("some words of a text")] == ["a"]
 
     how = "" if seed is None else " with other settings"
-    with pytest.raises(ts.CorpusChanged, match=f"was rebuilt{how} meanwhile"):
+    with pytest.raises(CorpusChanged, match=f"was rebuilt{how} meanwhile"):
         corpus.add_many(documents())
     corpus.add("b", "the words of a writer with the old settings")
     assert corpus.check() == []

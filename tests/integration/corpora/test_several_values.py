@@ -17,12 +17,12 @@ import pytest
 
 import textsim_db as ts
 from textsim_db import measures
+from textsim_db.errors import MeasureError
 from textsim_db.results import Pair
 
 TEXTS = ["one two three four", "one two three four five", "quite another text here"]
 KEYS = ["a", "b", "none"]
 PAIRS = [("a", "b")]
-JUDGEMENTS = [("a", "b", "same")]
 DOCUMENTS = [("a", TEXTS[0]), ("b", TEXTS[1])]
 
 FUNCTIONS: dict[str, tuple[Callable[[ts.Corpus, Any], Any], list[Any]]] = {
@@ -52,10 +52,6 @@ FUNCTIONS: dict[str, tuple[Callable[[ts.Corpus, Any], Any], list[Any]]] = {
     ),
     "remove.keys": (lambda corpus, values: corpus.remove(values), KEYS),
     "forget.keys": (lambda corpus, values: corpus.forget(values, later=True).documents, KEYS),
-    "judge_many.judgements": (
-        lambda corpus, values: (corpus.judge_many(values), corpus.unjudge("a", "b")),
-        JUDGEMENTS,
-    ),
     "contamination.records": (
         lambda corpus, values: [each.documents for each in corpus.contamination(values)],
         DOCUMENTS,
@@ -305,5 +301,5 @@ def test_sequences_of_measures_may_be_columns() -> None:
         assert measures.counts(make(words)) == {"one": 1, "two": 2}, kind
         assert list(measures.Vocabulary(make(words))) == ["one", "two"], kind
     for kind in ("pandas", "Polars", "table", "batch", "reader", "DuckDB", "lazy"):
-        with pytest.raises(ts.MeasureError, match=r"expected (a sequence|1)"):
+        with pytest.raises(MeasureError, match=r"expected (a sequence|1)"):
             measures.jaccard(ONES[kind](), words)

@@ -14,6 +14,7 @@ from tests.support.sampling import sample
 from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
 from textsim_db.aio import connect
+from textsim_db.errors import RecipeError
 
 TEXT = "one two three four five six seven"
 NEWER = """
@@ -75,7 +76,7 @@ def test_a_client_refuses_a_setting_that_it_does_not_know(
         lambda: opened.query(TEXT),
         lambda: opened.add("a", TEXT),
     ):
-        with pytest.raises(ts.RecipeError, match=message):
+        with pytest.raises(RecipeError, match=message):
             opens()
     for command in ("query news word", "pairs news", "status news", "rebuild news", "mcp news"):
         assert message in textsim(*command.split(), status=2).stderr

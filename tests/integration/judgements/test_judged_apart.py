@@ -67,7 +67,7 @@ def test_a_changed_text_is_a_twin_again(corpus: ts.Corpus, connection: Connectio
         (text, standing), key = texts_of(number), f"k{number}"
         corpus.add(f"s{number}", standing, scope)
         hashes = form_hash(normal_form(text)), form_hash(normal_form(standing))
-        corpus.judge_many([(key, f"s{number}", "different", None, None, None, hashes)])
+        corpus._judge_many([(key, f"s{number}", "different", None, None, None, hashes)])
         changed = text.replace("blue", "green")
         assert not write(corpus, connection, key, changed, scope).is_stored, name
         assert key not in corpus, name

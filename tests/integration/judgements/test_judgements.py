@@ -28,7 +28,7 @@ from textsim_db.cluster import split_large_buckets
 from textsim_db.files.judgement_files import read_judgements
 from textsim_db.read import bucket_pairs
 from textsim_db.results import Duplicate
-from textsim_db.settings.named_values import VerdictName
+from textsim_db.settings.named_values import Linkage, VerdictName
 
 
 def random_corpus(db: ts.Database, rng: random.Random, name: str, scoped: bool) -> ts.Corpus:
@@ -77,7 +77,7 @@ def check_obeyed(
     connection: Connection,
     judgements: dict[Pair, VerdictName],
     where: str,
-    linkages: Iterable[ts.Linkage],
+    linkages: Iterable[Linkage],
     rng: random.Random,
 ) -> None:
     """Compare the clusters and duplicates of Python and SQL with the plain definition."""
@@ -106,7 +106,7 @@ def check_obeyed(
             )
             removed = sorted(duplicates)
             # Only linkage kept depends on the rank.
-            considered = order if linkage is ts.Linkage.KEPT else keys
+            considered = order if linkage is Linkage.KEPT else keys
             clusters = expected_clusters(scopes, pairs, judgements, linkage, considered)
             assert {(d.key, d.kept) for d in removed} == {
                 (key, first)
@@ -137,7 +137,7 @@ def test_random_judgements_are_obeyed(
     scoped: bool,
 ) -> None:
     """Also after an update, a removal and a rebuild, and with large buckets."""
-    linkages = list(ts.Linkage)
+    linkages = list(Linkage)
     for number in range(2):
         if number:
             monkeypatch.setattr(bucket_pairs, "CROWDED_BUCKET", 2)
@@ -145,7 +145,7 @@ def test_random_judgements_are_obeyed(
             monkeypatch.setattr("textsim_db.cluster.linkages.MOST_RANKED", 5)
             monkeypatch.setattr("textsim_db.read.list_pairs.DOCUMENTS_OF_A_BATCH", 5)
             # With linkage single, large buckets yield only some links, and `weakest` may be lower.
-            linkages.remove(ts.Linkage.SINGLE)
+            linkages.remove(Linkage.SINGLE)
         corpus = random_corpus(db, rng, f"c{number}", scoped)
         scopes = scopes_of(corpus, connection)
         near = [ordered(pair.a, pair.b) for pair in corpus.pairs()]
@@ -172,9 +172,9 @@ def test_random_judgements_are_obeyed(
 def test_a_chain_leads_through_a_removed_document(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
     corpus.add_many({"a": "one two three", "b": "four five six", "c": "seven eight nine"})
-    corpus.judge_many([("a", "b", "same"), ("b", "c", "same")])
+    corpus._judge_many([("a", "b", "same"), ("b", "c", "same")])
     corpus.remove(["b"])
-    for linkage in ts.Linkage:
+    for linkage in Linkage:
         (cluster,) = corpus.clusters(linkage=linkage, judgements=True)
         assert cluster.keys == ("a", "c")
         assert cluster.weakest == 1
@@ -193,12 +193,12 @@ def test_only_documents_of_the_language_and_before_their_expiry_count(
         "old": "these are words that have not been found by anyone for more than a day",
     }
     corpus.add_many(texts)
-    corpus.judge_many([("en", key, "same") for key in ("fr", "en 2", "old")])
+    corpus._judge_many([("en", key, "same") for key in ("fr", "en 2", "old")])
     connection.execute(
         "UPDATE textsim.document_1 SET expires_at = now() - interval '1 h' WHERE key = 'old'"
     )
     assert [c.keys for c in corpus.clusters(judgements=True)] == [("en", "en 2", "fr")]
-    for linkage in ts.Linkage:
+    for linkage in Linkage:
         found = corpus.clusters(linkage=linkage, language="en", judgements=True)
         assert [c.keys for c in found] == [("en", "en 2")]
     query = "SELECT key FROM textsim.clusters('c', language => 'en', judgements => true)"
@@ -246,14 +246,14 @@ def test_a_wrong_judgement_is_refused_with_all_others(
     with pytest.raises(error, match=message):
         corpus.judge(*arguments)
     with pytest.raises(error, match=f"^judgement 1: .*{message}"):
-        corpus.judge_many([("x", "y", "same"), arguments])
+        corpus._judge_many([("x", "y", "same"), arguments])
     assert list(corpus.judgements()) == []
 
 
 def test_judgements_are_columns_of_a_frame(db: ts.Database) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     corpus = db.create_corpus("c")
-    corpus.judge_many([("a", "b", "same", "x"), ("b", "c", "same"), ("a", "c", "different")])
+    corpus._judge_many([("a", "b", "same", "x"), ("b", "c", "same"), ("a", "c", "different")])
     table = pyarrow.table(corpus.judgements())
     assert table["verdict"].to_pylist() == ["same", "different", "same"]
     assert table["judged_at"].type == pyarrow.timestamp("us", "UTC")
@@ -312,7 +312,7 @@ def test_a_judgement_says_who_judges_and_how_sure(db: ts.Database, tmp_path: Pat
     lines = [json.dumps(each._asdict(), default=str) for each in corpus.judgements()]
     path.write_text("\n".join(lines))
     again = db.create_corpus("again")
-    assert again.judge_many([each[:6] for each in read_judgements(str(path))]) == 2
+    assert again._judge_many([each[:6] for each in read_judgements(str(path))]) == 2
     assert [(*j[:4], *j[5:]) for j in again.judgements()] == [
         (*j[:4], *j[5:]) for j in corpus.judgements()
     ]

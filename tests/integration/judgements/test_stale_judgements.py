@@ -13,6 +13,7 @@ from tests.support.connections import Connection
 from tests.support.tracked import compare
 from textsim_db.compare.match_rule import form_hash, is_stale
 from textsim_db.results import Cluster
+from textsim_db.settings.named_values import Linkage
 
 
 def stale(corpus: ts.Corpus) -> list[tuple[str, str]]:
@@ -60,7 +61,7 @@ def test_a_rebuild_leaves_judgements_as_they_are(db: ts.Database) -> None:
     corpus = db.create_corpus("c", shingle="word:1", threshold=0.6)
     corpus.add_many((key, f"a foot of every page and {key}") for key in "abcd")
     corpus.add_many((str(n), f"a foot of every page and {n}") for n in range(100))
-    corpus.judge_many([("a", "b", "same"), ("c", "d", "same")])
+    corpus._judge_many([("a", "b", "same"), ("c", "d", "same")])
     corpus.add("d", "another text")
     for settings in ({}, {"shingle": "char:4"}, {"shingle": "word:1"}, {"boilerplate": 0.5}):
         corpus.rebuild(**settings)
@@ -91,7 +92,7 @@ def test_all_clusters_follow_changed_texts(
         for _ in range(3):
             pair = rng.choice(list(combinations(keys, 2)))
             verdict = rng.choice(["same", "same", "different"])
-            corpus.judge_many([(*pair, verdict)], replace=True)
+            corpus._judge_many([(*pair, verdict)], replace=True)
         for key in rng.sample(keys, 2):
             if rng.random() < 0.2:
                 corpus.remove([key])
@@ -108,7 +109,7 @@ def test_all_clusters_follow_changed_texts(
             SELECT array_agg(key ORDER BY key COLLATE "C")
             FROM textsim.clusters('c', 0.5, %s, judgements => true) GROUP BY cluster
         """
-        for linkage in ts.Linkage:
+        for linkage in Linkage:
             in_python = corpus.clusters(0.5, linkage=linkage, judgements=True)
             in_sql: Any = connection.execute(query, [linkage]).fetchall()
             assert sorted(each.keys for each in in_python) == sorted(

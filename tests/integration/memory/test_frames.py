@@ -16,6 +16,7 @@ import pytest
 
 import textsim_db as ts
 from benchmarks.generate import documents
+from textsim_db.dedupe.dedupe_frame import RemovedRow
 from textsim_db.results import Pair, QueryMatch, Refusal
 
 KINDS: dict[str, Callable[[pa.Table], Any]] = {
@@ -362,9 +363,9 @@ def test_rows_that_match_a_corpus_are_removed(corpus_db: ts.Database) -> None:
     unique, report = ts.dedupe_frame(frame, "body", "id", against=[news, other])
     assert unique["id"].to_list() == ["b", "e"]
     assert list(report.removed) == [
-        ts.RemovedRow("a", None, "news", "n", 1.0),
-        ts.RemovedRow("c", None, "other", "o", 0.8),
-        ts.RemovedRow("d", "b", None, None, 1.0),
+        RemovedRow("a", None, "news", "n", 1.0),
+        RemovedRow("c", None, "other", "o", 0.8),
+        RemovedRow("d", "b", None, None, 1.0),
     ]
     assert [refusal.key for refusal in report.refused] == ["e"]
     annotated, _ = ts.dedupe_frame(frame, "body", against=[news, other], annotate=True)

@@ -90,7 +90,7 @@ def test_by_default_all_pairs_are_found(rng: random.Random, textsim: Textsim) ->
     settings: dict[str, Any] = {"shingle": "word:1", "threshold": 0.8}
     assert len(ts.pairs(texts, **settings, recall=0.95)) < 500
     assert [tuple(pair) for pair in ts.pairs(texts, **settings)] == [(*p, 0.8) for p in expected]
-    for linkage in ts.Linkage:
+    for linkage in Linkage:
         assert [c.keys for c in ts.clusters(texts, linkage, **settings)] == expected
     table = pa.table({"text": texts})
     assert ts.dedupe_frame(table, "text", **settings)[1].kept == 500
@@ -157,7 +157,7 @@ def test_what_is_removed_is_what_a_corpus_removes(
         if document.text is not None
     ]
     report = corpus.add_many(stored)
-    corpus.judge_many(each[:3] for each in judgements)
+    corpus._judge_many(each[:3] for each in judgements)
     lengths = np.array([0 if each.text is None else len(each.text) for each in documents])
     ranks = rule.preference.ranks(lengths, [each.value for each in documents])
     expected = corpus.duplicates(

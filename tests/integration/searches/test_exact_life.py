@@ -19,6 +19,7 @@ from tests.support.sources import MODES, index_all_pending
 from tests.support.truth import brute_force
 from textsim_db.db import stored_corpus
 from textsim_db.db.stored_corpus import StoredCorpus
+from textsim_db.read.measure_recall import measured_options
 from textsim_db.settings.named_values import ModeName
 
 TEXTS = dict(documents(150, words=25, planted=0.6, seed=21)) | {
@@ -185,7 +186,7 @@ def test_a_plan_and_the_recall_of_an_exact_corpus(db: ts.Database, textsim: Text
     assert (report.pairs, report.candidate_pairs) == (len(truth), len(truth))
     assert (report.missed, report.lost) == ([], [])
     assert report.recall == report.promised == 1
-    (chosen,) = [option for option in corpus.plan() if option.chosen]
+    (chosen,) = [each for each in measured_options(report, 1, 128, None, "word") if each.chosen]
     assert (chosen.banding, chosen.recall) == (None, 1.0)
     assert "exact" in textsim("plan", "c").stdout
-    assert "exact" in textsim("stats", "c").stdout + textsim("corpus", "show", "c").stdout
+    assert "exact" in textsim("stats", "c").stdout + textsim("corpus", "list", "c").stdout

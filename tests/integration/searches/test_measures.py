@@ -16,6 +16,7 @@ from tests.support import reference
 from tests.support.connections import Connection, value
 from tests.support.sampling import sample
 from textsim_db.cluster import split_large_buckets
+from textsim_db.errors import MeasureError
 from textsim_db.measures import MEASURES, Measure, shingles, words
 from textsim_db.sketch import sketch_texts
 
@@ -95,11 +96,11 @@ def test_searches_by_every_measure_equal_the_measures_of_candidates(
 
 def test_impossible_measures_and_thresholds_are_refused(db: ts.Database) -> None:
     corpus = db.create_corpus("c")
-    with pytest.raises(ts.MeasureError, match="cosine_similarity needs a threshold"):
+    with pytest.raises(MeasureError, match="cosine_similarity needs a threshold"):
         corpus.query("a", measure="cosine_similarity")
-    with pytest.raises(ts.MeasureError, match='there is no measure "cos"'):
+    with pytest.raises(MeasureError, match='there is no measure "cos"'):
         corpus.neighbours("a", 0.5, measure="cos")  # type: ignore[arg-type]
-    with pytest.raises(ts.MeasureError, match="containment depends on the order"):
+    with pytest.raises(MeasureError, match="containment depends on the order"):
         corpus.pairs(0.5, measure="containment")
     for name, threshold in [
         ("cosine_similarity", 1.5),
@@ -107,9 +108,9 @@ def test_impossible_measures_and_thresholds_are_refused(db: ts.Database) -> None
         ("cosine_distance", 91),
         ("euclidean", -1),
     ]:
-        with pytest.raises(ts.MeasureError, match=f"threshold is {threshold}; expected"):
+        with pytest.raises(MeasureError, match=f"threshold is {threshold}; expected"):
             corpus.query("a", threshold, measure=name)  # type: ignore[arg-type]
-    with pytest.raises(ts.MeasureError, match="threshold is nan; expected 0 or more"):
+    with pytest.raises(MeasureError, match="threshold is nan; expected 0 or more"):
         corpus.query("a", math.nan, measure="euclidean")
     with pytest.raises(ts.ConfigurationError, match=r"threshold is 1\.5"):
         corpus.query("a", 1.5)
@@ -158,8 +159,8 @@ def test_sql_and_python_find_the_nearest(
     for key in list(texts)[200:]:  # some keep their words without ids
         connection.execute("SELECT textsim.add('c', %s, %s, %s)", [key, texts[key], scopes[key]])
     expired = rng.sample(sorted(texts), 20) if options else []
-    number = value(connection, "SELECT id FROM textsim.corpus")
-    connection.execute(EXPIRED.format(number).encode(), [expired])
+    corpus_id = value(connection, "SELECT id FROM textsim.corpus")
+    connection.execute(EXPIRED.format(corpus_id).encode(), [expired])
     unit, _, length = shingle.partition(":")
     sets = {key: set(reference.shingles(text, unit, int(length))) for key, text in texts.items()}
     asked = [with_changes(texts[key], rng) for key in rng.sample(sorted(texts), 20)]

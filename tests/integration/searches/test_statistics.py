@@ -19,7 +19,7 @@ from tests.support.sampling import sample
 from tests.support.truth import brute_force
 from textsim_db.measures import document_frequencies, jaccard, shingles, words
 from textsim_db.read import corpus_statistics
-from textsim_db.read.measure_recall import distribution
+from textsim_db.read.measure_recall import distribution, measured_options
 from textsim_db.sketch import sketch_texts
 
 
@@ -186,20 +186,19 @@ def test_a_corpus_without_pairs_has_no_recall(db: ts.Database) -> None:
         assert (report.pairs, report.recall, report.promised, report.missed) == (0, None, None, [])
         assert sum(report.histogram) == 0
         assert report.interval == (0.0, 1.0)
-        assert len(corpus.plan()) == 128
+        assert len(measured_options(report, 0.95, 128, None, "word")) == 128
 
 
 @pytest.mark.long
 def test_a_plan_of_a_corpus_estimates_candidates_and_storage(db: ts.Database) -> None:
     corpus = db.create_corpus("c", num_hashes=64)
     corpus.add_many(documents(20_000, words=200, seed=4))
-    options = corpus.plan(sample=5000)
+    report = corpus.measure_recall(sample=5000)
+    options = measured_options(report, 0.95, 64, None, "word")
     assert len(options) == 64
     (chosen,) = [option for option in options if option.chosen]
     assert (chosen.bands, chosen.rows) == corpus.config.banding
-    measured = mean(corpus.measure_recall(sample=5000).candidates)
-    assert chosen.candidates == pytest.approx(measured, rel=0.3)
-    assert len(corpus.plan(0.7, 0.9, 128)) == 128
+    assert chosen.candidates == pytest.approx(mean(report.candidates), rel=0.3)
     with db.engine.connect() as connection:
         size = connection.exec_driver_sql(
             "SELECT pg_total_relation_size('textsim.document_1') "
@@ -207,7 +206,7 @@ def test_a_plan_of_a_corpus_estimates_candidates_and_storage(db: ts.Database) ->
         ).scalar_one()
     assert chosen.storage == pytest.approx(float(size) / 20_000, rel=0.1)
     with pytest.raises(ts.ConfigurationError, match="sample is 0; expected 1 to"):
-        corpus.plan(sample=0)
+        corpus.measure_recall(sample=0)
 
 
 def test_documents_that_are_stored_as_text_have_words(

@@ -205,5 +205,5 @@ def test_another_table_takes_the_key_of_an_expired_document(
     assert [match.key for match in corpus.query(OTHER)] == ["1"]
     assert corpus.query(TEXT) == []
     settle(db, connection, False)
-    assert corpus.failures() == []
+    assert corpus.pending() == []
     assert corpus.check() == []

@@ -324,6 +324,6 @@ def test_a_unique_corpus_follows_a_partitioned_table(
     )
     mend(db, corpus, connection)
     assert set(stored_forms(connection)) == {"2026-11-02/1"}
-    (failure,) = corpus.failures()
+    (failure,) = corpus.pending()
     assert failure.key == "2026-11-03/7"
     assert 'matches document "2026-11-02/1"' in failure.error

@@ -190,7 +190,7 @@ def test_a_worker_goes_on_beside_broken_steps(
         if each.mending:
             assert {"nt", "mt"} <= {member.key for member in corpus.members()}, each.step
             assert corpus.check() == [], each.step
-            assert corpus.failures() == [], each.step
+            assert corpus.pending() == [], each.step
             assert corpus.status().problems == [], each.step
 
 
@@ -246,7 +246,7 @@ def test_a_worker_goes_on_beside_a_bug(
         connection.execute("SELECT textsim.add(%s, 'added', 'six seven eight')", [corpus_name])
     worker = db.worker()
     worker.run(until_idle=True)
-    failures = [failure.error for failure in db.corpus("broken").failures()]
+    failures = [failure.error for failure in db.corpus("broken").pending()]
     told = [*worker.unusable.values(), *failures]
     assert told, name
     assert all("a bug of textsim-db, ZeroDivisionError: a step" in each for each in told)

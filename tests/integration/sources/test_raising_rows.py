@@ -97,17 +97,17 @@ def test_rows_that_raise_are_set_aside(
     mend(db, corpus, connection)
     stored = {str(n) for (n,) in connection.execute("SELECT id FROM t")}
     assert stored_forms(connection).keys() == stored - bad
-    assert {failure.key for failure in corpus.failures()} == bad
+    assert {failure.key for failure in corpus.pending()} == bad
     if mend is not run_reconcile:  # which leaves the log to a worker
         assert corpus.status().pending == 0
     assert corpus.check() == []
     assert list(corpus.drift()) == []
     connection.execute("UPDATE t SET meta = %s, moment = 'infinity'", [good])
-    corpus.failures(retry=True)
+    corpus.pending(retry=True)
     mend(db, corpus, connection)
     run_worker(db, corpus, connection)
     assert stored_forms(connection).keys() == stored
-    assert corpus.failures() == []
+    assert corpus.pending() == []
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -129,13 +129,13 @@ def test_the_error_of_a_row_goes_when_its_writer_mends_it(
             "WHERE i <> 3"
         )
         run_worker(db, corpus, connection)
-        assert len(corpus.failures()) == 5
+        assert len(corpus.pending()) == 5
         connection.execute(mended.encode())
         if mode == "queue":
             run_worker(db, corpus, connection)
-        assert corpus.failures() == [], mended
+        assert corpus.pending() == [], mended
     run_worker(db, corpus, connection)
-    assert (corpus.failures(), corpus.check()) == ([], [])
+    assert (corpus.pending(), corpus.check()) == ([], [])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -158,7 +158,7 @@ def test_no_report_of_such_a_row_holds_its_text(
             reports = connection.execute(
                 "SELECT p::text FROM textsim.pending p UNION ALL SELECT w::text FROM textsim.worker w"
             ).fetchall()
-            shown = f"{reports} {corpus.failures()} {caplog.text}"
+            shown = f"{reports} {corpus.pending()} {caplog.text}"
             assert not [word for word in ("secret", "words", texts[1]) if word in shown], shown
             connection.execute("DELETE FROM t")
         corpus.detach("t")
@@ -188,4 +188,4 @@ def test_a_key_of_another_type_in_the_log_stops_no_other_key(
         run_worker(db, corpus, connection)
         connection.execute("UPDATE textsim.pending SET lease_until = NULL")
     assert stored_forms(connection).keys() == {"1"}
-    assert [failure.key for failure in corpus.failures()] == ["x"]
+    assert [failure.key for failure in corpus.pending()] == ["x"]

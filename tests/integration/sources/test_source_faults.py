@@ -13,6 +13,7 @@ from tests.support.sources import MODES, index_all_pending, make_table, stored_f
 from tests.support.steps import MADE_UP, NEWER
 from tests.support.waiting import PATIENCE_SECONDS, wait_for
 from tests.support.workers import running_worker
+from textsim_db.errors import SchemaError
 from textsim_db.settings.named_values import ModeName
 
 
@@ -29,10 +30,10 @@ def test_a_change_that_crashes_every_worker_is_set_aside(
     connection.execute("UPDATE t SET body = 'worse' WHERE id = 10")
     connection.execute("UPDATE textsim.pending SET tries = 8, keys = '{10}'")
     db.worker().run(until_idle=True)
-    (failure,) = corpus.failures()
+    (failure,) = corpus.pending()
     assert failure.key == "10"
     assert "a worker ended 8 times" in failure.error
-    assert len(corpus.failures(retry=True)) == 1
+    assert len(corpus.pending(retry=True)) == 1
     index_all_pending(db, corpus)
 
 
@@ -65,7 +66,7 @@ def test_changes_are_retried_until_a_fault_of_the_server_is_over(
         wait_for(lambda: connection.execute("SELECT FROM met WHERE last_value > 4").rowcount)
         connection.execute("DROP TABLE trouble")
         wait_for(lambda: len(corpus) == 106)
-    assert corpus.failures() == []
+    assert corpus.pending() == []
     index_all_pending(db, corpus)
 
 
@@ -79,7 +80,7 @@ def test_a_worker_ends_when_the_schema_changes_its_version(
     def work() -> None:
         try:
             db.worker().run()
-        except ts.SchemaError as error:
+        except SchemaError as error:
             failures.append(error)
 
     thread = threading.Thread(target=work)
@@ -92,7 +93,7 @@ def test_a_worker_ends_when_the_schema_changes_its_version(
     assert not thread.is_alive()
     assert MADE_UP in str(failures[0])
     connection.execute("INSERT INTO t VALUES (7, 'for a worker of the right version')")
-    with pytest.raises(ts.SchemaError, match=MADE_UP):
+    with pytest.raises(SchemaError, match=MADE_UP):
         db.worker().run(until_idle=True)
     connection.execute("UPDATE textsim.alembic_version SET version_num = %s", version)
     index_all_pending(db, corpus)

@@ -11,8 +11,7 @@ from psycopg import errors as pg
 import textsim_db as ts
 from tests.support.connections import Connection, value
 from tests.support.sampling import sample
-from tests.support.tracked import Groups, compare, expected_ids, ids_of
-from tests.support.tracked_writer import CORPORA, RandomWriter
+from tests.support.tracked import CORPORA, Groups, RandomWriter, compare, expected_ids, ids_of
 from tests.support.waiting import wait_until
 from tests.support.workers import running_worker
 from textsim_db.settings.named_values import ModeName
@@ -227,8 +226,8 @@ def test_an_idle_corpus_drops_old_events(db: ts.Database, connection: Connection
         corpus.update_clusters()
         corpus.remove(["a"])
         corpus.update_clusters()
-        number = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [name])
-        for table in (f"cluster_event_{number}", f"removed_{number}"):
+        corpus_id = value(connection, "SELECT id FROM textsim.corpus WHERE name = %s", [name])
+        for table in (f"cluster_event_{corpus_id}", f"removed_{corpus_id}"):
             query = f"UPDATE textsim.{table} SET at = now() - interval '15 days' RETURNING 1"
             assert connection.execute(query.encode()).fetchall()
         if by_sql:
@@ -236,7 +235,7 @@ def test_an_idle_corpus_drops_old_events(db: ts.Database, connection: Connection
         else:
             db.worker().run(until_idle=True)
         assert list(corpus.cluster_events()) == []
-        query = f"SELECT FROM textsim.removed_{number}"
+        query = f"SELECT FROM textsim.removed_{corpus_id}"
         assert connection.execute(query.encode()).fetchall() == []
 
 
@@ -300,8 +299,8 @@ def with_new_ids(groups: Keys, ids: dict[str, int]) -> Groups:
 
 def count_events(connection: Connection) -> int:
     """Count the events of the only corpus."""
-    (number,) = connection.execute("SELECT id FROM textsim.corpus").fetchone() or (0,)
-    query = f"SELECT count(*) FROM textsim.cluster_event_{number}"
+    (corpus_id,) = connection.execute("SELECT id FROM textsim.corpus").fetchone() or (0,)
+    query = f"SELECT count(*) FROM textsim.cluster_event_{corpus_id}"
     (count,) = connection.execute(query.encode()).fetchone() or (0,)
     return int(count)
 

@@ -93,8 +93,10 @@ def differing(connection: Connection, pair: Pair[str]) -> tuple[str, ...]:
 
 def in_scope(connection: Connection, key: str, scope: str) -> bool:
     query = b"SELECT scope FROM textsim.document_%d WHERE key = %%s"
-    ((number,),) = connection.execute("SELECT id FROM textsim.corpus WHERE name = 'c'").fetchall()
-    return connection.execute(query % number, [key]).fetchall() == [(scope,)]
+    ((corpus_id,),) = connection.execute(
+        "SELECT id FROM textsim.corpus WHERE name = 'c'"
+    ).fetchall()
+    return connection.execute(query % corpus_id, [key]).fetchall() == [(scope,)]
 
 
 def test_an_update_dates_new_doubtful_matches(

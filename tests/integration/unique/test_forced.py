@@ -23,8 +23,8 @@ def create(db: ts.Database, **settings: Any) -> ts.Corpus:
 
 def forced_keys(connection: Connection) -> set[str]:
     """Return the keys of the forced documents of the only corpus."""
-    number = value(connection, "SELECT id FROM textsim.corpus")
-    query = f"SELECT key FROM textsim.document_{number} WHERE forced"
+    corpus_id = value(connection, "SELECT id FROM textsim.corpus")
+    query = f"SELECT key FROM textsim.document_{corpus_id} WHERE forced"
     return {key for (key,) in connection.execute(query.encode())}
 
 

@@ -77,7 +77,7 @@ def test_rows_of_attached_tables_are_kept_out(db: ts.Database, connection: Conne
     with pytest.raises(pg.UniqueViolation, match="rejected: 1"):
         connection.execute("UPDATE post SET body = %s WHERE id = 2", [NEAR])
     assert [refusal.key for refusal in posts.reconcile().refused] == ["1"]
-    assert 'matches document "rejected: 1"' in posts.failures()[0].error
+    assert 'matches document "rejected: 1"' in posts.pending()[0].error
     connection.execute("SET session_replication_role = replica")
     connection.execute("INSERT INTO post VALUES (4, %s)", [NEAR])
     connection.execute("RESET session_replication_role")
@@ -86,7 +86,7 @@ def test_rows_of_attached_tables_are_kept_out(db: ts.Database, connection: Conne
         "SELECT 'change', s.corpus_id, s.id, '{4}' FROM textsim.source s"
     )
     connection.execute("CALL textsim.index_pending('posts')")
-    assert [each.key for each in posts.failures() if '"rejected: 1"' in each.error] == ["1", "4"]
+    assert [each.key for each in posts.pending() if '"rejected: 1"' in each.error] == ["1", "4"]
     connection.execute("DELETE FROM post WHERE id IN (1, 4)")
     assert posts.rejected() == [Rejected("rejected: 1", "spam", None)]
     assert (len(posts), "2" in posts) == (1, True)
