@@ -97,7 +97,7 @@ def fill(stage: Stage) -> None:
     )
     with stage.connect(stage.writer) as db:
         db.worker().run(until_idle=True)
-        assert len(db.corpus("news").pending()) == 1
+        assert db.corpus("news").status().failed == 1
     stage.run(
         stage.writer,
         "UPDATE article SET body = body || ' changed' WHERE id < 4",

@@ -41,6 +41,7 @@ _SETTINGS = (
     CorpusSettings(stop_words=("the",), guards=("numbers",)),
     CorpusSettings(boilerplate=0.5, boilerplate_values=(0,)),
 )
+_WITH_PASSAGES = (CorpusSettings(passages=5), CorpusSettings(shingle="char:5", passages=20))
 _OF_LANGUAGES = (CorpusSettings(language="auto"), CorpusSettings(stop_words="auto"))
 
 
@@ -106,6 +107,8 @@ def _uses() -> Iterator[Use]:
         yield partial(_use_all, settings=settings)
     for settings in _SETTINGS:
         yield partial(_use_corpus, settings=settings)
+    for settings in _WITH_PASSAGES:
+        yield partial(_use_passages, settings=settings)
     if find_spec("py3langid") and find_spec("stopwordsiso"):  # the extra languages
         for settings in _OF_LANGUAGES:
             yield partial(_use_corpus, settings=settings)
@@ -165,6 +168,17 @@ def _use_corpus(db: Database, settings: CorpusSettings) -> None:
             list(corpus.pairs())
         corpus.query(text)
         corpus.check()
+
+
+def _use_passages(db: Database, settings: CorpusSettings) -> None:
+    text = _SENTENCES[0]
+    with _corpus(db, settings) as corpus:
+        corpus.passages(text)
+        list(corpus.shared_passages())
+        corpus.check()
+        if settings.shingle.startswith("word"):
+            corpus.regions(text)
+            corpus.quote(text)
 
 
 def _use_all(db: Database, settings: CorpusSettings) -> None:

@@ -282,12 +282,6 @@ def enter(table: HashTable, slot: np.uint64, number: int) -> None:
     table.slots[slot] = table.first + number
 
 
-@inlined_kernel
-def leave(table: HashTable, slot: np.uint64) -> None:
-    """Free the slot of an entry. The caller frees all entries that were entered after it as well."""
-    table.slots[slot] = table.first - 1
-
-
 def table_of(hashes: HashArray, count: int, spread: int) -> HashTable:
     """Return a table of the first count hashes, numbered in order, with space for all hashes."""
     slots, shift = _slots_of(hashes, count, spread)
