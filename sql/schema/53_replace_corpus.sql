@@ -23,7 +23,7 @@ BEGIN
             WHERE j.origin = $1 AND o.key = j.%1$s AND j.hash_%1$s = textsim._form_hash(
                 coalesce(o.normal_form, textsim._normal_form_of_%2$s(o.word_ids), ''))
             $query$, side, old, new, 'document_' || old, 'document_' || new)
-        USING (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = old);
+        USING (SELECT textsim._origin(c) FROM textsim.corpus c WHERE c.id = old);
     END LOOP;
 END $$;
 
@@ -54,7 +54,7 @@ BEGIN
     UPDATE textsim.corpus c SET name = left(new_name, 190) || ' old' WHERE c.id = old;
     UPDATE textsim.corpus c
     SET name = old_name,
-        origin = (SELECT coalesce(o.origin, o.id) FROM textsim.corpus o WHERE o.id = old)
+        origin = (SELECT textsim._origin(o) FROM textsim.corpus o WHERE o.id = old)
     WHERE c.id = new;
     FOR moved IN
         UPDATE textsim.source s SET corpus_id = new WHERE s.corpus_id = old RETURNING s.*

@@ -66,7 +66,7 @@ CREATE OR REPLACE FUNCTION textsim._move_to_nodes(
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
 SET jit = off AS $$
 DECLARE
-    corpus_origin integer := coalesce(c.origin, c.id);
+    corpus_origin integer := textsim._origin(c);
     has_verdicts boolean := textsim._has_verdicts(corpus_origin);
     emptied record;
 BEGIN
@@ -237,7 +237,7 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET 
 DECLARE
     shingles_of_batch CONSTANT integer := 400000;  -- about as many are read at once
     candidates record;
-    corpus_origin integer := coalesce(c.origin, c.id);
+    corpus_origin integer := textsim._origin(c);
 BEGIN
     candidates := textsim._find_candidates(c, threshold, nodes);
     full_nodes := candidates.full_nodes;

@@ -147,7 +147,7 @@ CREATE OR REPLACE FUNCTION textsim._place_judged(c textsim.corpus, threshold dou
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET enable_nestloop = off
 SET jit = off AS $$
 DECLARE
-    corpus_origin integer := coalesce(c.origin, c.id);
+    corpus_origin integer := textsim._origin(c);
     documents integer[] := array(
         SELECT d.id FROM textsim.document d
         WHERE d.key IN (
@@ -167,7 +167,7 @@ DECLARE
     -- A contradiction changes the matches of a whole group.
     concerned text[] := array(
         SELECT unnest(keys) UNION SELECT unnest(textsim._connected_keys(
-            (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = corpus_id), keys, '{same}')));
+            (SELECT textsim._origin(c) FROM textsim.corpus c WHERE c.id = corpus_id), keys, '{same}')));
 BEGIN
     EXECUTE format('SELECT array_agg(d.id) FROM textsim.%I d WHERE d.key = ANY ($1)', 'document_' || corpus_id)
     INTO ids USING concerned;
@@ -179,7 +179,7 @@ END $$;
 CREATE OR REPLACE FUNCTION textsim._with_connected(corpus_id integer, documents integer[]) RETURNS integer[]
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
-    corpus_origin integer := (SELECT coalesce(c.origin, c.id) FROM textsim.corpus c WHERE c.id = corpus_id);
+    corpus_origin integer := (SELECT textsim._origin(c) FROM textsim.corpus c WHERE c.id = corpus_id);
     keys text[];
 BEGIN
     IF documents <> '{}' AND textsim._has_verdicts(corpus_origin) THEN
@@ -206,10 +206,10 @@ DECLARE
     corpus_id integer;
 BEGIN
     -- Until this transaction ends, no rebuilt corpus replaces the corpus: it would not see the judgement.
-    PERFORM FROM textsim.corpus c WHERE coalesce(c.origin, c.id) = judged.origin FOR SHARE;
+    PERFORM FROM textsim.corpus c WHERE textsim._origin(c) = judged.origin FOR SHARE;
     FOR corpus_id IN
         SELECT t.corpus_id FROM textsim.tracked t JOIN textsim.corpus c ON c.id = t.corpus_id
-        WHERE coalesce(c.origin, c.id) = judged.origin
+        WHERE textsim._origin(c) = judged.origin
     LOOP
         concerned := textsim._judged_documents(corpus_id, ARRAY[judged.a, judged.b]);
         PERFORM textsim._log_ids(corpus_id, concerned.ids);

@@ -101,11 +101,11 @@ BEGIN
     ) m
     JOIN placed x ON x.id = m.a JOIN placed y ON y.id = m.b
     INTO matches;
-    IF textsim._has_verdicts(coalesce(c.origin, c.id)) THEN
+    IF textsim._has_verdicts(textsim._origin(c)) THEN
         keys := array(
             SELECT (
                 SELECT d.key FROM textsim.document d
-                WHERE d.id = f.id AND textsim._is_judged(coalesce(c.origin, c.id), d.key))
+                WHERE d.id = f.id AND textsim._is_judged(textsim._origin(c), d.key))
             FROM unnest(firsts) WITH ORDINALITY f (id, place) ORDER BY f.place);
         SELECT a.* INTO apart_ends, apart
         FROM textsim._apart(c.name, keys, matches.earlier, matches.later, matches.similarities) a;
@@ -167,7 +167,7 @@ DECLARE
 BEGIN
     LOOP
         round := round + 1;
-        nodes := textsim._with_judged(coalesce(c.origin, c.id), nodes || followers, logged);
+        nodes := textsim._with_judged(textsim._origin(c), nodes || followers, logged);
         neighbours := array(
             (SELECT m.b FROM textsim.match m WHERE m.a = ANY (nodes)
             UNION SELECT m.a FROM textsim.match m WHERE m.b = ANY (nodes))

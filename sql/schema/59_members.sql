@@ -92,7 +92,7 @@ BEGIN
         WITH same AS MATERIALIZED (
             SELECT g.key, g.root
             FROM textsim._judged_groups(array(
-                SELECT j FROM textsim._obeyed_judgements(coalesce(($1).origin, ($1).id)) j)) g
+                SELECT j FROM textsim._obeyed_judgements(textsim._origin($1)) j)) g
             WHERE g.is_joined)
         SELECT f.a, f.b, f.similarity, textsim._differs(
             $1, textsim._stored_form(($1).id, f.word_ids, f.normal_form), f.guard, f.b, f.other_guard)
@@ -104,7 +104,7 @@ BEGIN
                     THEN NOT textsim._is_match(p.similarity, textsim._unique_from($1)) ELSE $4 END
                 AND NOT EXISTS (
                     SELECT FROM textsim.judgement j
-                    WHERE j.origin = coalesce(($1).origin, ($1).id) AND j.a = p.a AND j.b = p.b
+                    WHERE j.origin = textsim._origin($1) AND j.a = p.a AND j.b = p.b
                         AND NOT textsim._is_stale(j))
                 -- A chain of pairs that were judged the same answers for its ends.
                 AND (p.a, p.b) NOT IN (

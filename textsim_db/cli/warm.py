@@ -176,7 +176,7 @@ def _use_passages(db: Database, settings: CorpusSettings) -> None:
         corpus.passages(text)
         list(corpus.shared_passages())
         corpus.check()
-        if settings.shingle.startswith("word"):
+        if str(settings.shingle).startswith("word"):
             corpus.regions(text)
             corpus.quote(text)
 
