@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,10 @@ def test_keys(textsim: Textsim, database_url: str) -> None:
         assert set(corpus.explain("c", "c").measures.values()) == {0.0, 90.0}
         with pytest.raises(ts.DocumentNotFound, match='has no document "d"'):
             corpus.explain("a", "d")
+        for key in ("d" * 900, "d" * 9000):  # the second one is too long to be stored
+            for search in (corpus.neighbours, partial(corpus.explain, "a")):
+                with pytest.raises(ts.DocumentNotFound, match=r"has no document .d{90,100}\W?$"):
+                    search(key)
     result = textsim("compare", "a", "b", "--corpus", "news")
     assert "pay [-5-]{+6+} euro on [-monday-]{+friday+}" in result.stdout
     wrong = textsim("compare", "a", "b", "--corpus", "news", "--shingle", "word:1", status=2)

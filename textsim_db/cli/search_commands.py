@@ -215,7 +215,7 @@ def _show_members(call: Call) -> None:
     if key is not None:
         members = list(members)
         if not members and key not in call.corpus:
-            raise DocumentNotFound(f'corpus "{call.corpus.name}" has no document "{key}"')
+            raise DocumentNotFound(f'corpus "{call.corpus.name}" has no document "{key[:100]}"')
     clusters: set[int] = set()
     documents = write(_MEMBER_COLUMNS, _member_rows(members, clusters), call.form)
     print_message(f"{count(len(clusters), 'cluster')} of {count(documents, 'document')} found")

@@ -193,9 +193,10 @@ def mcp(
 
     """
     with needs_extra("mcp", "the tools need the package mcp"):
-        from textsim_db.mcp.tool_server import ToolServer
+        from textsim_db.mcp.tool_server import ToolServer, http_token
         from textsim_db.mcp.tools import CorpusTools
 
+    token, is_new = http_token()
     if scope is not None and not scope.strip():
         raise ConfigurationError(
             "--scope is empty; all clients without a name would share one memory: name a user"
@@ -213,12 +214,12 @@ def mcp(
             server.run_on_stdio()
             return
 
-        def show(address: str, new_token: str | None) -> None:
+        def show(address: str) -> None:
             print_message(f"serving on {address}; press Ctrl-C to end")
-            if new_token:
-                print_message(f"token: {new_token}")
+            if is_new:
+                print_message(f"token: {token}")
 
-        server.run_on_http(http, show)
+        server.run_on_http(http, token, show)
 
 
 def _load_kernels(corpus: Corpus) -> None:

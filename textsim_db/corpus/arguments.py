@@ -49,7 +49,7 @@ class CheckedArguments:
     def _key(self, key: Key) -> str:
         stored = possible_key(key)
         if stored is None:
-            raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
+            raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r:.100}')
         return stored
 
     def _criterion(

@@ -270,7 +270,7 @@ class ClusterMethods(CheckedArguments):
             forms = self._current.call(stored_documents.forms, keys)
             for key in keys:
                 if key not in forms:
-                    raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r}')
+                    raise DocumentNotFound(f'corpus "{self.name}" has no document {key!r:.100}')
             yield from explanation.differences_of(batch, forms)
 
     def _two_keys(self, pair: Pair[str] | tuple[Key, Key]) -> tuple[str, str]:

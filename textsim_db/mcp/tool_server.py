@@ -105,21 +105,12 @@ class ToolServer:
 
         anyio.run(run)
 
-    def run_on_http(self, port: int, show: Callable[[str, str | None], None]) -> None:
-        """Serve until an interrupt; show: receives the address, and the token if it is new.
-
-        port: 0 is any free port. The token is that of _TOKEN_VARIABLE, or a new one.
-        """
-        given = os.environ.get(_TOKEN_VARIABLE, "")
-        if given and (len(given) < _SHORTEST_TOKEN or not given.isascii()):
-            raise ConfigurationError(
-                f"{_TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} characters of ASCII"
-            )
-        new = None if given else secrets.token_urlsafe(32)
+    def run_on_http(self, port: int, token: str, show: Callable[[str], None]) -> None:
+        """Serve until an interrupt; show: receives the address. port: 0 is any free port."""
 
         def make_app(port: int) -> ASGIApp:
-            show(f"http://127.0.0.1:{port}/mcp", new)
-            return self.app(port, new or given)
+            show(f"http://127.0.0.1:{port}/mcp")
+            return self.app(port, token)
 
         serve_app(make_app, port, lifespan="on")
 
@@ -214,6 +205,16 @@ def _arguments_fault(error: ValidationError) -> str:
         for each in error.errors(include_url=False, include_input=False, include_context=False)
     ]
     return f"nothing was done, because of an argument: {'; '.join(faults[:_SHOWN_FAULTS])}"
+
+
+def http_token() -> tuple[str, bool]:
+    """Return the token of TEXTSIM_MCP_TOKEN, or a new one, and whether it is new."""
+    given = os.environ.get(_TOKEN_VARIABLE, "")
+    if given and (len(given) < _SHORTEST_TOKEN or not given.isascii()):
+        raise ConfigurationError(
+            f"{_TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} characters of ASCII"
+        )
+    return given or secrets.token_urlsafe(32), not given
 
 
 class TokenCheck:

@@ -60,7 +60,7 @@ def quote(
         with autocommit(store.engine) as connection:
             rows = [row_of_key(connection.cursor(binary=True), store.corpus, key)]
         if part is not None and rows[0][5] != part:
-            raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key}"')
+            raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key[:100]}"')
     return _best_verdict(store, readings, sorted(rows, key=lambda row: row[1]), original)
 
 

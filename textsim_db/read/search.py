@@ -397,7 +397,7 @@ def row_of_key(cursor: Cursor, corpus: StoredCorpus, key: str) -> tuple[Any, ...
     statement = corpus.statement(statements.DOCUMENT_OF_KEY)
     row: tuple[Any, ...] | None = cursor.execute(statement, [key], prepare=True).fetchone()
     if row is None:
-        raise DocumentNotFound(f'corpus "{corpus.name}" has no document "{key}"')
+        raise DocumentNotFound(f'corpus "{corpus.name}" has no document "{key[:100]}"')
     return row
 
 

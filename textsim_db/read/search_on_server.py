@@ -65,7 +65,7 @@ def check_nearest(store: Store, scope: str | None) -> None:
 def neighbours(store: Store, key: str, threshold: float | None, most: int | None) -> list[Match]:
     """Return the matches of an indexed document, without itself; raises DocumentNotFound."""
     if not store.read(statements.HAS_DOCUMENT, [key])[0][0]:
-        raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key}"')
+        raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key[:100]}"')
     parameters = [store.corpus.name, key, threshold, most]
     return _matches(store, statements.NEIGHBOURS_ON_SERVER, parameters)
 
@@ -92,7 +92,7 @@ def side_of(store: Store, key: str) -> Side | None:
     """Return a document as explain_sides() takes it, or None if it is long; raises DocumentNotFound."""
     rows = store.read(statements.SIDE_ON_SERVER, [key, MOST_CHARACTERS])
     if not rows:
-        raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key}"')
+        raise DocumentNotFound(f'corpus "{store.corpus.name}" has no document "{key[:100]}"')
     form, shingles, signature = rows[0]
     if shingles is None:
         return None
