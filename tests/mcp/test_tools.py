@@ -400,6 +400,6 @@ def test_a_scope_and_a_short_token_are_refused_at_the_start(
     assert 'corpus "notes" is scoped' in textsim("mcp", "notes", status=2).stderr
     for scope in ("", " "):
         assert "--scope is empty" in textsim("mcp", "notes", "--scope", scope, status=2).stderr
+    monkeypatch.setenv("TEXTSIM_MCP_TOKEN", "short")  # only HTTP has a token
     assert "run: textsim corpus create facts" in textsim("mcp", "facts", status=2).stderr
-    monkeypatch.setenv("TEXTSIM_MCP_TOKEN", "short")
     assert "16 characters" in textsim("mcp", "notes", "--http", "0", status=2).stderr

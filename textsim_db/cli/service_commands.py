@@ -196,7 +196,7 @@ def mcp(
         from textsim_db.mcp.tool_server import ToolServer, http_token
         from textsim_db.mcp.tools import CorpusTools
 
-    token, is_new = http_token()
+    token, is_new = ("", False) if http is None else http_token()
     if scope is not None and not scope.strip():
         raise ConfigurationError(
             "--scope is empty; all clients without a name would share one memory: name a user"

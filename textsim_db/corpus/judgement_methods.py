@@ -81,8 +81,10 @@ class JudgementMethods(CheckedArguments):
         Each is (a, b, verdict), and if you like note, source, confidence and (hash_a, hash_b); by
         default the present texts are judged. place_of names the judgement with this number in errors.
         """
-        given = [_given_judgement(each, place_of(number)) for number, each in enumerate(judgements)]
-        return self._current.loaded().call(judge_pairs.judge, given, replace, place_of)
+        judged = [
+            _given_judgement(each, place_of(number)) for number, each in enumerate(judgements)
+        ]
+        return self._current.loaded().call(judge_pairs.judge, judged, replace, place_of)
 
     def unjudge(self, a: Key, b: Key) -> bool:
         """Remove the judgement of two documents, and return whether there was one.

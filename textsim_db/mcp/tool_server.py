@@ -209,12 +209,12 @@ def _arguments_fault(error: ValidationError) -> str:
 
 def http_token() -> tuple[str, bool]:
     """Return the token of TEXTSIM_MCP_TOKEN, or a new one, and whether it is new."""
-    given = os.environ.get(_TOKEN_VARIABLE, "")
-    if given and (len(given) < _SHORTEST_TOKEN or not given.isascii()):
+    token = os.environ.get(_TOKEN_VARIABLE, "")
+    if token and (len(token) < _SHORTEST_TOKEN or not token.isascii()):
         raise ConfigurationError(
             f"{_TOKEN_VARIABLE} must have at least {_SHORTEST_TOKEN} characters of ASCII"
         )
-    return given or secrets.token_urlsafe(32), not given
+    return token or secrets.token_urlsafe(32), not token
 
 
 class TokenCheck:
